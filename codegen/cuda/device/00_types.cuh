@@ -1,0 +1,1 @@
+// The CUDA prelude: what every generated kernel is compiled behind.

@@ -1,0 +1,1 @@
+// The host prelude: what every generated host kernel is compiled behind.

@@ -1,0 +1,86 @@
+#pragma once
+// How a fusion is computed: plain data, chosen by stateless schedulers. No text and no axis rewriting here; an emitter reads
+// a Fusion and a Schedule. Everything that may change the text is a field.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/arch.h"
+#include "codegen/fusion.h"
+#include "partitioner/reason.h"
+
+namespace fxfuser::codegen {
+
+enum class ScheduleKind : std::uint8_t { Pointwise, Reduction, Normalization, Transpose };
+
+/// Where a reduction row lives while it is worked on.
+enum class Tier : std::uint8_t {
+  Warp,        // a warp or a part of one a row, row in registers
+  Block,       // a block a row, row in registers
+  Shared,      // a block a row, row in shared memory
+  Cluster,     // a cluster of blocks a row
+  MultiPass,   // the row is read again in each stage
+};
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::Pointwise;
+  // shared by all kinds
+  int index_bits = 64;       // 32 when the largest reachable element offset fits
+  int vector = 1;            // elements a thread loads at once along the innermost axis
+  int unroll = 1;            // vectors a thread has in flight (pointwise: whole tiles; reduction: rows or vectors)
+  int threads = 128;         // a block
+  std::vector<bool> vector_input, vector_output;  // which tensors are accessed with `vector` (others element by element)
+  // reduction and normalization
+  Tier tier = Tier::MultiPass;
+  bool inner = true;         // the innermost axis is reduced; false: columns (threads across kept elements)
+  int threads_per_row = 32;
+  int rows_per_block = 1;
+  int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
+  int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
+  int cluster = 1;
+  // transpose
+  int tile = 32;             // tile of tile x tile elements through shared memory
+  std::vector<std::uint32_t> transposed_inputs;  // inputs read through the tile
+  int tile_axis = -1;        // the axis those inputs are contiguous in
+  // host
+  std::int64_t grain = 1;    // work items (rows, or elements for pointwise) one call of the kernel takes at least
+
+  bool operator==(const Schedule&) const = default;
+};
+
+struct ScheduleOptions {
+  bool deterministic = true;
+  // alignment in bytes of each fusion input's pointer as far as known (0: assume 16)
+  std::vector<int> input_alignment;
+};
+
+/// A scheduler: two pure functions.
+struct Scheduler {
+  std::string name;
+  /// nullopt when it can take the fusion, from the pattern alone.
+  std::optional<partitioner::Reason> (*refuses)(const Fusion&, const ArchInfo&);
+  Schedule (*plan)(const Fusion&, const ArchInfo&, const ScheduleOptions&);
+};
+
+/// In priority order: transpose, normalization, reduction, pointwise.
+const std::vector<Scheduler>& schedulers();
+
+struct Selected {
+  std::optional<Schedule> schedule;
+  std::vector<partitioner::Reason> refusals;  // one a scheduler that said no, when all did
+};
+/// The first scheduler that accepts. (select_schedule.cpp)
+Selected select_schedule(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options);
+
+std::string to_string(const Schedule& schedule);
+
+/// Widest vector (elements) along the innermost axis that all vectorised accesses allow; fills vector_input/output.
+/// Shared by the four schedulers. (vectorize.cpp)
+void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, Schedule& schedule);
+/// 32 when every reachable element offset of every tensor and the numel fit in 31 bits, else 64.
+int choose_index_bits(const Fusion& fusion);
+
+}  // namespace fxfuser::codegen

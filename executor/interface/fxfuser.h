@@ -1,0 +1,95 @@
+#pragma once
+// What a host program (and fxfuser._C) sees of the code-generation library: abstract classes reached through one exported C
+// entry, so that a host links this thin interface only and the library is loaded at run time.
+
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/options.h"
+#include "partitioner/capability.h"
+#include "partitioner/functionalize.h"
+#include "partitioner/ir/graph.h"
+
+namespace fxfuser {
+
+/// A graph as bindings read it: schema-order arguments, constants as hidden inputs, mutations and views by schema.
+struct ImportedGraph {
+  ir::Graph graph;
+  std::vector<partitioner::AliasInfo> alias;  // one a node
+};
+
+/// What an Opaque attr of a Callable node holds: a step that only the host can run (a Python function, a submodule).
+class HostCallable {
+ public:
+  virtual ~HostCallable() = default;
+  /// Positional arguments in, flattened results out. Called with the caller's dispatch state; takes the GIL itself.
+  virtual std::vector<c10::IValue> call(std::vector<c10::IValue> arguments) = 0;
+};
+// An Opaque attr elsewhere holds a std::shared_ptr<c10::IValue>.
+
+enum class RunStatus : std::uint8_t {
+  Ran,
+  RunOriginal,  // the caller must run gm(*args): see RunResult::reason
+};
+
+struct RunResult {
+  RunStatus status = RunStatus::Ran;
+  std::string reason;
+  std::vector<std::string> warnings;  // FallbackWarning texts, each already told at most once
+};
+
+/// Counters since start or the last reset; a cheap snapshot.
+struct Stats {
+  std::uint64_t calls = 0, plan_hits = 0, plan_misses = 0, compiles = 0, memory_hits = 0, disk_hits = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0;
+  std::map<std::string, std::uint64_t> kernels;        // launches by kernel name (only while recording is on)
+  std::map<std::string, std::uint64_t> miss_reasons;
+};
+
+/// One imported module: verdicts, plans and report. Callable from many threads.
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// `inputs`: the graph's inputs in order, then its constants. Fills `outputs` with the flattened results.
+  virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
+  /// The report as JSON: nodes with verdicts, partitions, kernels, totals. Metas: exact ones of the inputs, or empty to use
+  /// the forecast; nothing is run and no device is needed. `target`: "", "host" or "cuda" (plan for a machine not at hand).
+  virtual std::string explain(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) = 0;
+};
+
+class Service {
+ public:
+  virtual ~Service() = default;
+  virtual std::shared_ptr<Program> import(ImportedGraph graph) = 0;
+  virtual executor::ParsedOptions parse_options(std::string_view executor, const std::map<std::string, ir::Attr>& parameters) = 0;
+  virtual std::vector<executor::OptionDoc> option_docs() = 0;
+  virtual Stats stats() = 0;
+  virtual void reset_stats() = 0;
+  virtual void record_kernels(bool on) = 0;
+  /// Drops plans and kernels in memory and the once-only warnings; `disk` also empties the cache folder.
+  virtual void clear_caches(bool disk) = 0;
+  /// Rows as JSON: op, kind, targets, dtypes (for `python -m fxfuser ops`).
+  virtual std::string ops_json() = 0;
+  /// Row names and targets the default table knows; adds rows or a check at run time.
+  virtual void register_rows(std::string_view json) = 0;
+  virtual void register_check(std::string name, partitioner::Check check) = 0;
+  /// JSON: targets with ok/off/broken and why, versions, cache folder; compiles and runs one kernel a target.
+  virtual std::string doctor() = 0;
+  virtual std::string cache_folder() = 0;
+  /// Where bindings found NVRTC (folders).
+  virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
+};
+
+/// The process's service, made on first use; throws Error(Runtime) listing what was tried when the library can't be loaded.
+FXFUSER_API Service& service();
+/// Explicit path of the library, before the first service() call.
+FXFUSER_API void set_library_path(std::string path);
+
+}  // namespace fxfuser

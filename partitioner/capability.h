@@ -1,0 +1,43 @@
+#pragma once
+// Node -> verdict. The policy is data (configs/capability.json: kinds, dtypes, cast pairs, devices, denied ops); the rows'
+// own dtype sets and checks are asked for each node, with the whole node in view (both dtypes of a cast, a memory format, a
+// scalar's value).
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partitioner/ir/graph.h"
+#include "partitioner/ir/op_table.h"
+#include "partitioner/reason.h"
+
+namespace fxfuser::partitioner {
+
+/// A predicate over a bound node; metas of its inputs and outputs are in the graph (forecasts).
+using Check = std::function<Support(const ir::Graph&, const ir::Node&)>;
+
+class CapabilityTable {
+ public:
+  static CapabilityTable from_json(std::string_view text, std::string_view source);
+  /// A check that rows may name; replaces one of the same name.
+  void register_check(std::string name, Check check);
+
+  /// The verdict on one node. `skip` holds targets or row names that the caller excluded.
+  Support classify(const ir::Graph& graph, const ir::Node& node, const std::set<std::string>& skip = {}) const;
+  /// All nodes, by NodeId.
+  std::vector<Support> classify_all(const ir::Graph& graph, const std::set<std::string>& skip = {}) const;
+
+ private:
+  std::set<ir::DType> dtypes_;
+  std::set<std::pair<ir::DType, ir::DType>> denied_casts_;
+  std::set<std::string> denied_ops_;
+  std::set<ir::DeviceKind> devices_;
+  std::map<std::string, Check, std::less<>> checks_;
+};
+
+std::string_view embedded_capability_json();
+
+}  // namespace fxfuser::partitioner

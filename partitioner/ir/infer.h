@@ -1,0 +1,28 @@
+#pragma once
+// Output metas of a node from its row's shape, dtype and stride rules, on exact input metas. The one place that knows
+// eager's result types; checked against ATen for every row by tests/python/test_ops_table.py.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "partitioner/ir/graph.h"
+#include "partitioner/ir/op_table.h"
+
+namespace fxfuser::ir {
+
+struct Inferred {
+  std::vector<TensorMeta> outputs;
+  DType compute = DType::Float32;  // the dtype the operands are promoted to (before widening to the register type)
+};
+
+/// Infers a node whose row is set (imported with a form, or canonical). Every tensor argument's meta must be exact.
+/// Sizes and dtypes follow PyTorch, strides eager's rule for that row. Throws Error(Value) on shapes that eager refuses.
+Inferred infer(const Graph& graph, const Node& node);
+
+/// The promoted dtype of tensor and number operands (PyTorch's dimension > 0-dim > number categories).
+DType promote_operands(const Graph& graph, const std::vector<Attr>& operands);
+/// Strides of an elementwise result by TensorIterator's rule over its tensor operands (as broadcast to `sizes`).
+Sizes iterator_strides(const Sizes& sizes, const std::vector<const TensorMeta*>& operands);
+
+}  // namespace fxfuser::ir

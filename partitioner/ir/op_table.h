@@ -1,0 +1,116 @@
+#pragma once
+// The capability table's rows: one JSON row an op (configs/ops.json), compiled once into OpRow. Everything that the
+// partitioner, the code generators, the frontend and the tests know of an op is here; no other file lists ops, except
+// decompose (one function per composite).
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "partitioner/ir/dtype.h"
+#include "partitioner/ir/graph.h"
+
+namespace fxfuser::ir {
+
+enum class OpKind : std::uint8_t {
+  Pointwise,  // one expression an element, operands broadcast
+  Cast,       // self -> dtype; always a rounding point when it came from the user
+  Reduction,  // pre / fold / init / post over dims
+  View,       // metadata only: becomes an index map
+  Position,   // reads chosen by position: cat, pad
+  Indexed,    // reads addressed by an integer tensor: index_read
+  Factory,    // no tensor input: full, index
+  Composite,  // `via` names the decompose function; ATen views such as aten.t are composites of the five View primitives
+};
+
+/// Which element types may enter the tensor operands of a row.
+enum class DTypeSet : std::uint8_t { Float, Int, Bool, IntBool, Number, Any };
+
+/// How the result dtype follows from the operands (PyTorch's own words).
+enum class ResultRule : std::uint8_t {
+  Default,         // promote, compute in the promoted type's register type
+  NoOpmath,        // same, computed in the type itself
+  IntToFloat,      // integers and bool become the default float (float32)
+  AlwaysBool,
+  BoolToLong,      // sum, prod of bool/integers -> int64
+  ComplexToFloat,
+  Same,            // the dtype of the first tensor operand
+  AttrDType,       // the `dtype` parameter (a None falls back to the rule before it: BoolToLong for reductions, Same else)
+  Long,            // always int64 (argmax, index)
+};
+
+/// A piece of a compiled expression: literal text (operators, parentheses, prelude function names), a {hole} naming a
+/// parameter, or a number, which the writer prints in the compute type.
+struct ExprPiece {
+  enum class Kind : std::uint8_t { Text, Hole, Number } kind;
+  std::string text;
+};
+using Expr = std::vector<ExprPiece>;
+
+/// One overload that means this op: its own argument order and fixed values.
+struct OpTarget {
+  std::string target;                                         // "aten.sum.dim_IntList"
+  std::vector<std::string> names;                             // per schema argument: a row param, or "" for ignored
+  std::map<std::string, Attr, std::less<>> fixed;             // params that this overload fixes: keepdim=false
+  std::vector<std::string> must_default;                      // ignored arguments that must be None/absent to be supported
+};
+
+struct OpRow {
+  std::string op;                   // canonical name
+  OpKind kind = OpKind::Pointwise;
+  std::vector<std::string> params;  // canonical argument order
+  std::vector<std::string> outputs;  // names; one unless said ("out")
+  std::vector<OpTarget> targets;
+  DTypeSet dtypes = DTypeSet::Number;
+  ResultRule result = ResultRule::Default;
+  std::vector<std::string> tensor_params;  // pointwise: the params that take part in broadcasting and promotion
+  std::map<std::string, Attr, std::less<>> defaults;
+  Expr expr_cuda, expr_host;        // pointwise; empty = not supported there
+  Expr pre, fold, post, init;       // reductions: holes {self}; {a},{b}; {acc},{n} and scalar params; init a literal
+  bool arg_state = false;           // reductions whose state is (value, index): fold is the predicate "take {b}"
+  std::string via;                  // composites
+  std::string fallback;             // ATen overload that a prims/nvprims target runs as
+  std::vector<std::string> writes;  // hidden writes
+  std::vector<std::string> checks;  // names of extra predicates
+  std::string strides = "iterator";  // stride rule of the eager result: iterator, contiguous, like_self, view, channels
+  int cost_slots = 1;               // issue slots an element
+  int cost_special = 0;             // special-function ops an element
+  bool metadata_only = false;       // launches nothing on its own (views, composites that are views)
+};
+
+/// Immutable after load, but for rows that users register (which append).
+class OpTable {
+ public:
+  /// Loads JSON text; `source` names it in errors. Throws Error(Value) naming the row on anything unknown, doubled or
+  /// contradictory.
+  static OpTable from_json(std::string_view text, std::string_view source);
+  /// Adds rows at run time (same format, an object or a list).
+  void add_json(std::string_view text, std::string_view source);
+
+  const OpRow* find(std::string_view op) const;                     // by canonical name
+  std::pair<const OpRow*, const OpTarget*> find_target(std::string_view target) const;
+  const std::vector<std::unique_ptr<OpRow>>& rows() const { return rows_; }
+  /// Sets row and form on every node of an imported graph.
+  void bind(Graph& graph) const;
+
+ private:
+  std::vector<std::unique_ptr<OpRow>> rows_;
+  std::map<std::string, const OpRow*, std::less<>> by_name_;
+  std::unordered_map<std::string, std::pair<const OpRow*, const OpTarget*>> by_target_;
+};
+
+/// configs/ops.json as embedded at build.
+std::string_view embedded_ops_json();
+
+/// Compiles a row expression and checks it token by token against the closed grammar: numbers, {holes} in `holes`,
+/// functions of the prelude vocabulary, operators, parentheses, ?: and commas. Throws Error(Value) naming `row`.
+Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row);
+/// The prelude's function names; both preludes define all of them, overloaded on the register types.
+const std::vector<std::string_view>& prelude_functions();
+
+}  // namespace fxfuser::ir
