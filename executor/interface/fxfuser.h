@@ -15,6 +15,7 @@
 #include "executor/options.h"
 #include "partitioner/capability.h"
 #include "partitioner/functionalize.h"
+#include "partitioner/ir/error.h"
 #include "partitioner/ir/graph.h"
 
 namespace fxfuser {

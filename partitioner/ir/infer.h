@@ -16,8 +16,9 @@ struct Inferred {
   DType compute = DType::Float32;  // the dtype the operands are promoted to (before widening to the register type)
 };
 
-/// Infers a node whose row is set (imported with a form, or canonical). Every tensor argument's meta must be exact.
-/// Sizes and dtypes follow PyTorch, strides eager's rule for that row. Throws Error(Value) on shapes that eager refuses.
+/// Infers a canonical node (any kind but Composite). Every tensor argument's meta must be exact. Sizes and dtypes follow
+/// PyTorch, strides eager's rule for that row (views: PyTorch's view strides; a reshape that eager must copy: contiguous).
+/// Throws Error(Value) on shapes that eager refuses. Composites get their metas from decompose.
 Inferred infer(const Graph& graph, const Node& node);
 
 /// The promoted dtype of tensor and number operands (PyTorch's dimension > 0-dim > number categories).
