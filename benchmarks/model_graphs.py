@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from functorch.compile import make_boxed_func
-from torch._functorch.aot_autograd import aot_function
+from torch._dynamo.backends.common import aot_autograd
 from torch.utils import _pytree as pytree
 
 Made = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
@@ -121,7 +121,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     "tiny_vit": lambda: (TinyVit(), (torch.randn(2, 3, 64, 64),)),
     "tiny_cnn": lambda: (TinyCnn(), (torch.randn(2, 3, 32, 32),)),
     "tiny_mixer": lambda: (TinyMixer(), (torch.randn(2, 3, 64, 64),)),
-    "gru_like": lambda: (torch.nn.LSTM(32, 48, 2, batch_first=True), (torch.randn(2, 12, 32),)),
+    "gru_cells": lambda: (GruCells(), (torch.randn(6, 4, 32),)),
     "swiglu_mlp": lambda: (SwiGlu(), (torch.randn(16, 96),)),
 }
 
@@ -139,6 +139,23 @@ class SwiGlu(torch.nn.Module):
         return x + self.down(torch.nn.functional.silu(self.gate(y)) * self.up(y))
 
 
+class GruCells(torch.nn.Module):
+    """A recurrent network unrolled over its steps: chains of gates."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(width, 3 * width)
+        self.outer = torch.nn.Linear(width, 3 * width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros_like(x[0])
+        for step in x.unbind(0):
+            a, b = self.inner(step).chunk(3, -1), self.outer(state).chunk(3, -1)
+            reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
+            state = torch.lerp(torch.tanh(a[2] + reset * b[2]), state, update)
+        return state
+
+
 def graphs_of(make: Callable[[], Made]) -> dict[str, tuple[torch.fx.GraphModule, tuple[Any, ...]]]:
     """The forward and backward graphs that AOTAutograd makes of a training step, with the inputs they ran on."""
     torch.manual_seed(0)
@@ -146,8 +163,10 @@ def graphs_of(make: Callable[[], Made]) -> dict[str, tuple[torch.fx.GraphModule,
     model.train(False)  # no dropout: graphs of numbers only
     found: dict[str, tuple[torch.fx.GraphModule, tuple[Any, ...]]] = {}
 
-    def keep(name: str) -> Callable[..., Any]:
+    def keep(part: str) -> Callable[..., Any]:
         def compiler(gm: torch.fx.GraphModule, _: Any) -> Any:
+            name = f"{part}{sum(key.startswith(part) for key in found) or ''}"
+
             def run(*args: Any) -> Any:
                 found[name] = (gm, tuple(arg.detach().clone() if isinstance(arg, torch.Tensor) else arg for arg in args))
                 return gm(*args)
@@ -156,17 +175,11 @@ def graphs_of(make: Callable[[], Made]) -> dict[str, tuple[torch.fx.GraphModule,
 
         return compiler
 
-    parameters = dict(model.named_parameters())
-    buffers = dict(model.named_buffers())
-
-    def step(values: dict[str, torch.Tensor], state: dict[str, torch.Tensor], *args: torch.Tensor) -> torch.Tensor:
-        out = torch.func.functional_call(model, {**values, **state}, args)
-        return pytree.tree_leaves(out)[0].float().pow(2).mean()
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loss = aot_function(step, fw_compiler=keep("forward"), bw_compiler=keep("backward"))(parameters, buffers, *inputs)
-        loss.backward()
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=aot_autograd(fw_compiler=keep("forward"), bw_compiler=keep("backward")))
+        pytree.tree_leaves(compiled(*inputs))[0].float().pow(2).mean().backward()
     return found
 
 
