@@ -114,7 +114,8 @@ class FieldReader {
     std::string joined;
     for (const Json& item : value) {
       check(item.is_string(), key, "must be a string (or a list of strings)");
-      joined += (joined.empty() ? "" : " ") + item.get<std::string>();
+      if (!joined.empty()) joined += ' ';
+      joined += item.get<std::string>();
     }
     return joined;
   }
