@@ -1,5 +1,7 @@
-// Row expressions: a closed grammar, checked token by token, so that a row can name numbers, its own arguments, operators and
-// prelude functions and nothing else.
+// Row expressions: a tokeniser and a checker by recursive descent. Nothing is evaluated here; the point is that a text that
+// passes can't name anything but its holes and the prelude, and is well-formed C once the holes are filled.
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,120 +12,219 @@
 namespace fxfuser::ir {
 namespace {
 
-constexpr std::string_view kOperators[] = {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%",
-                                           "<",  ">",  "!",  "&",  "|",  "^",  "~",  "(", ")", ",", "?", ":"};
+using Kind = ExprPiece::Kind;
 
-class Tokenizer {
+constexpr int kMaxDepth = 200;  // rows are written by hand; deeper is an attack on the stack
+
+const std::vector<std::string_view>& binary_functions() {
+  static const std::vector<std::string_view> names{"atan2", "copysign",  "div_floor", "div_trunc", "fmax", "fmin", "fmod", "hypot",
+                                                   "max",   "min",       "nextafter", "pow",       "remainder", "shl", "shr"};
+  return names;
+}
+
+bool contains(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+class Lexer {
  public:
-  Tokenizer(std::string_view text, const std::vector<std::string>& holes, std::string_view row)
+  Lexer(std::string_view text, const std::vector<std::string>& holes, std::string_view row)
       : text_(text), holes_(holes), row_(row) {}
 
   Expr run() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == ' ') {
-        ++at_;
-      } else if (c == '{') {
-        hole();
-      } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.') {
-        number();
-      } else if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_') {
-        word();
-      } else {
-        symbol();
-      }
+    Expr tokens;
+    while (true) {
+      while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+      if (at_ == text_.size()) return tokens;
+      tokens.push_back(next());
     }
-    FXF_CHECK(depth_ == 0, Value, "row {}: unbalanced parentheses in '{}'", row_, text_);
-    FXF_CHECK(!out_.empty(), Value, "row {}: an empty expression", row_);
-    return std::move(out_);
   }
 
  private:
-  void push(ExprPiece::Kind kind, std::string text) {
-    if (kind == ExprPiece::Kind::Text && !out_.empty() && out_.back().kind == kind && out_.back().text != "T" &&
-        out_.back().text.substr(0, 4) != "fxf_" && text != "T" && text.substr(0, 4) != "fxf_") {
-      out_.back().text += text;
-      return;
-    }
-    out_.push_back({kind, std::move(text)});
+  ExprPiece next() {
+    const char c = text_[at_];
+    if (c == '{') return hole();
+    if (is_digit(c) || (c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))) return number();
+    if (is_word(c)) return word();
+    return symbol();
   }
 
-  void hole() {
+  ExprPiece hole() {
     const std::size_t end = text_.find('}', at_);
-    FXF_CHECK(end != std::string_view::npos, Value, "row {}: a hole is not closed in '{}'", row_, text_);
-    const std::string name(text_.substr(at_ + 1, end - at_ - 1));
+    FXF_CHECK(end != std::string_view::npos, Value, "row '{}': a hole is not closed in '{}'", row_, text_);
+    std::string name(text_.substr(at_ + 1, end - at_ - 1));
     FXF_CHECK(std::find(holes_.begin(), holes_.end(), name) != holes_.end(), Value,
-              "row {}: hole {{{}}} in '{}' is not a parameter of the row", row_, name, text_);
-    out_.push_back({ExprPiece::Kind::Hole, name});
+              "row '{}': unknown hole {{{}}} in '{}'; known: {}", row_, name, text_, fmt::join(holes_, ", "));
     at_ = end + 1;
+    return {Kind::Hole, std::move(name)};
   }
 
-  void number() {
-    std::size_t end = at_;
-    while (end < text_.size()) {
-      const char c = text_[end];
-      const bool exponent_sign = (c == '-' || c == '+') && end > at_ && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
-      if (std::isdigit(static_cast<unsigned char>(c)) == 0 && c != '.' && c != 'e' && c != 'E' && !exponent_sign) break;
-      ++end;
+  ExprPiece number() {
+    const std::size_t begin = at_;
+    digits();
+    if (at_ < text_.size() && text_[at_] == '.') {
+      ++at_;
+      digits();
     }
-    out_.push_back({ExprPiece::Kind::Number, std::string(text_.substr(at_, end - at_))});
-    at_ = end;
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+      ++at_;
+      if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
+      FXF_CHECK(at_ < text_.size() && is_digit(text_[at_]), Value, "row '{}': bad number in '{}'", row_, text_);
+      digits();
+    }
+    FXF_CHECK(at_ == text_.size() || !is_word(text_[at_]), Value, "row '{}': bad number '{}' in '{}'", row_,
+              text_.substr(begin, at_ - begin + 1), text_);
+    return {Kind::Number, std::string(text_.substr(begin, at_ - begin))};
   }
 
-  void word() {
-    std::size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 || text_[end] == '_')) ++end;
-    const std::string name(text_.substr(at_, end - at_));
-    at_ = end;
-    if (name == "inf" || name == "nan") {
-      out_.push_back({ExprPiece::Kind::Number, name});
-      return;
-    }
-    if (name == "T") {
-      out_.push_back({ExprPiece::Kind::Text, "T"});
-      return;
-    }
-    const auto& functions = prelude_functions();
-    FXF_CHECK(std::find(functions.begin(), functions.end(), name) != functions.end(), Value,
-              "row {}: '{}' in '{}' is neither a prelude function nor T, inf or nan", row_, name, text_);
-    out_.push_back({ExprPiece::Kind::Text, "fxf_" + name});
+  void digits() {
+    while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
   }
 
-  void symbol() {
-    for (std::string_view candidate : kOperators) {
-      if (text_.substr(at_, candidate.size()) != candidate) continue;
-      if (candidate == "(") ++depth_;
-      if (candidate == ")") --depth_;
-      FXF_CHECK(depth_ >= 0, Value, "row {}: unbalanced parentheses in '{}'", row_, text_);
-      push(ExprPiece::Kind::Text, std::string(candidate));
-      at_ += candidate.size();
-      return;
+  ExprPiece word() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    const std::string_view name = text_.substr(begin, at_ - begin);
+    FXF_CHECK(name == "T" || name == "inf" || name == "nan" || contains(prelude_functions(), name), Value,
+              "row '{}': '{}' is not in the vocabulary of expressions ('{}')", row_, name, text_);
+    return {Kind::Text, std::string(name)};
+  }
+
+  ExprPiece symbol() {
+    static const std::vector<std::string_view> two{"<=", ">=", "==", "!=", "&&", "||", "<<", ">>"};
+    const std::string_view pair = text_.substr(at_, 2);
+    if (contains(two, pair)) {
+      at_ += 2;
+      return {Kind::Text, std::string(pair)};
     }
-    throw_error(ErrorKind::Value, fmt::format("row {}: '{}' is not allowed in the expression '{}'", row_, text_[at_], text_));
+    const char c = text_[at_];
+    FXF_CHECK(std::string_view("+-*/%<>!&|^~?:(),").find(c) != std::string_view::npos, Value,
+              "row '{}': unexpected '{}' in '{}'", row_, c, text_);
+    ++at_;
+    return {Kind::Text, std::string(1, c)};
   }
 
   std::string_view text_;
   const std::vector<std::string>& holes_;
   std::string_view row_;
   std::size_t at_ = 0;
-  int depth_ = 0;
-  Expr out_;
+};
+
+/// conditional := binary [? conditional : conditional]; binary := unary (operator unary)*; precedence is C's own business.
+class Checker {
+ public:
+  Checker(const Expr& tokens, std::string_view text, std::string_view row) : tokens_(tokens), text_(text), row_(row) {}
+
+  void run() {
+    conditional(0);
+    if (at_ != tokens_.size()) fail(fmt::format("unexpected '{}'", tokens_[at_].text));
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw_error(ErrorKind::Value, fmt::format("row '{}': {} in '{}'", row_, what, text_));
+  }
+
+  bool peek(std::string_view text) const {
+    return at_ < tokens_.size() && tokens_[at_].kind == Kind::Text && tokens_[at_].text == text;
+  }
+
+  bool accept(std::string_view text) {
+    if (!peek(text)) return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(std::string_view text) {
+    if (!accept(text)) fail(fmt::format("expected '{}'{}", text, at_ < tokens_.size() ? " before '" + tokens_[at_].text + "'" : ""));
+  }
+
+  bool accept_binary() {
+    static const std::vector<std::string_view> operators{"+",  "-",  "*",  "/",  "%", "<", "<=", ">", ">=",
+                                                         "==", "!=", "&&", "||", "&", "|", "^",  "<<", ">>"};
+    if (at_ == tokens_.size() || tokens_[at_].kind != Kind::Text || !contains(operators, tokens_[at_].text)) return false;
+    ++at_;
+    return true;
+  }
+
+  void conditional(int depth) {
+    binary(depth);
+    if (!accept("?")) return;
+    conditional(depth + 1);
+    expect(":");
+    conditional(depth + 1);
+  }
+
+  void binary(int depth) {
+    do {
+      unary(depth);
+    } while (accept_binary());
+  }
+
+  void unary(int depth) {
+    if (depth > kMaxDepth) fail("too deep nesting");
+    // `--` would glue into C's decrement: signs are separated by parentheses.
+    if (accept("-") || accept("+") || accept("!") || accept("~")) {
+      if (peek("-") || peek("+")) fail("two signs in a row");
+      return unary(depth + 1);
+    }
+    primary(depth);
+  }
+
+  void primary(int depth) {
+    if (at_ == tokens_.size()) fail("the expression ends too soon");
+    const ExprPiece& token = tokens_[at_];
+    if (token.kind != Kind::Text || token.text == "inf" || token.text == "nan") {
+      ++at_;
+      return;
+    }
+    if (accept("(")) {
+      conditional(depth + 1);
+      return expect(")");
+    }
+    if (!is_word(token.text[0])) fail(fmt::format("unexpected '{}'", token.text));
+    ++at_;
+    call(token.text, depth);
+  }
+
+  void call(const std::string& function, int depth) {
+    expect("(");
+    int count = 0;
+    do {
+      conditional(depth + 1);
+      ++count;
+    } while (accept(","));
+    expect(")");
+    const int arity = contains(binary_functions(), function) ? 2 : 1;
+    if (count != arity) fail(fmt::format("{} takes {} argument{}, not {},", function, arity, arity == 1 ? "" : "s", count));
+  }
+
+  const Expr& tokens_;
+  std::string_view text_;
+  std::string_view row_;
+  std::size_t at_ = 0;
 };
 
 }  // namespace
 
-Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row) {
-  return Tokenizer(text, holes, row).run();
+const std::vector<std::string_view>& prelude_functions() {
+  static const std::vector<std::string_view> names{
+      "abs",  "acos",      "acosh", "asin",    "asinh", "atan",   "atan2",  "atanh", "ceil",      "copysign",  "cos",
+      "cosh", "digamma",   "div_floor", "div_trunc", "erf", "erfc", "erfinv", "exp",  "exp2",      "expm1",     "floor",
+      "fmax", "fmin",      "fmod",  "frac",    "hypot", "isfinite", "isinf", "isnan", "lgamma",   "log",       "log10",
+      "log1p", "log2",     "max",   "min",     "nextafter", "pow", "remainder", "rint", "rsqrt",  "shl",       "shr",
+      "sigmoid", "sign",   "signbit", "sin",   "sinh",  "sqrt",   "tan",    "tanh",  "trunc"};
+  return names;
 }
 
-const std::vector<std::string_view>& prelude_functions() {
-  static const std::vector<std::string_view> names = {
-      "abs",   "acos",  "acosh", "asin",   "asinh", "atan",      "atan2",     "atanh",     "ceil",  "copysign", "cos",  "cosh",
-      "digamma", "div_floor", "div_trunc", "erf", "erfc", "erfinv", "exp",   "exp2",  "expm1",     "floor",     "fmax",      "fmin",
-      "fmod",  "frac",  "hypot", "isfinite", "isinf", "isnan",   "lgamma",    "log",       "log10", "log1p",    "log2", "max",
-      "min",   "nextafter", "pow", "remainder", "rint", "rsqrt", "shl",       "shr",       "sigmoid", "sign",   "signbit", "sin",
-      "sinh",  "sqrt",  "tan",   "tanh",   "trunc"};
-  return names;
+Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row) {
+  Expr tokens = Lexer(text, holes, row).run();
+  FXF_CHECK(!tokens.empty(), Value, "row '{}': empty expression", row);
+  Checker(tokens, text, row).run();
+  return tokens;
 }
 
 }  // namespace fxfuser::ir

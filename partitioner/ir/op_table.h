@@ -44,8 +44,9 @@ enum class ResultRule : std::uint8_t {
   Long,            // always int64 (argmax, index)
 };
 
-/// A piece of a compiled expression: literal text (operators, parentheses, prelude function names), a {hole} naming a
-/// parameter, or a number, which the writer prints in the compute type.
+/// A piece of a compiled expression, one token each: Text (an operator, a parenthesis, a comma, `?`, `:`, `T`, `inf`, `nan`
+/// or the bare name of a prelude function, which the writer prefixes), a {hole} naming a parameter (text without braces), or
+/// a number as the row spells it, which the writer prints in the compute type.
 struct ExprPiece {
   enum class Kind : std::uint8_t { Text, Hole, Number } kind;
   std::string text;
@@ -58,6 +59,7 @@ struct OpTarget {
   std::vector<std::string> names;                             // per schema argument: a row param, or "" for ignored
   std::map<std::string, Attr, std::less<>> fixed;             // params that this overload fixes: keepdim=false
   std::vector<std::string> must_default;                      // ignored arguments that must be None/absent to be supported
+  std::vector<std::size_t> must_default_at;                   // their positions in the schema
 };
 
 struct OpRow {
@@ -89,7 +91,7 @@ class OpTable {
   /// Loads JSON text; `source` names it in errors. Throws Error(Value) naming the row on anything unknown, doubled or
   /// contradictory.
   static OpTable from_json(std::string_view text, std::string_view source);
-  /// Adds rows at run time (same format, an object or a list).
+  /// Adds rows at run time: {"rows": [...]}, one row or a list of rows. A bad row throws and leaves the table as it was.
   void add_json(std::string_view text, std::string_view source);
 
   const OpRow* find(std::string_view op) const;                     // by canonical name
@@ -101,7 +103,7 @@ class OpTable {
  private:
   std::vector<std::unique_ptr<OpRow>> rows_;
   std::map<std::string, const OpRow*, std::less<>> by_name_;
-  std::unordered_map<std::string, std::pair<const OpRow*, const OpTarget*>> by_target_;
+  std::unordered_map<std::string, std::pair<const OpRow*, const OpTarget*>> by_target_;  // looked up, never iterated
 };
 
 /// configs/ops.json as embedded at build.

@@ -1,267 +1,313 @@
 #include "partitioner/ir/row_loader.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
 #include <set>
-#include <sstream>
+#include <tuple>
 
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::ir {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 template <typename T>
-struct Word {
-  std::string_view text;
-  T value;
-};
+using Words = std::vector<std::pair<std::string_view, T>>;
 
-constexpr Word<OpKind> kKinds[] = {{"pointwise", OpKind::Pointwise}, {"cast", OpKind::Cast},       {"reduction", OpKind::Reduction},
-                                   {"view", OpKind::View},           {"position", OpKind::Position}, {"indexed", OpKind::Indexed},
+const Words<OpKind>& kinds() {
+  static const Words<OpKind> words{{"pointwise", OpKind::Pointwise}, {"cast", OpKind::Cast},
+                                   {"reduction", OpKind::Reduction}, {"view", OpKind::View},
+                                   {"position", OpKind::Position},   {"indexed", OpKind::Indexed},
                                    {"factory", OpKind::Factory},     {"composite", OpKind::Composite}};
-constexpr Word<DTypeSet> kDTypes[] = {{"float", DTypeSet::Float},     {"int", DTypeSet::Int},       {"bool", DTypeSet::Bool},
-                                      {"intbool", DTypeSet::IntBool}, {"number", DTypeSet::Number}, {"any", DTypeSet::Any}};
-constexpr Word<ResultRule> kResults[] = {{"default", ResultRule::Default},         {"no_opmath", ResultRule::NoOpmath},
-                                         {"int_to_float", ResultRule::IntToFloat}, {"always_bool", ResultRule::AlwaysBool},
-                                         {"bool_to_long", ResultRule::BoolToLong}, {"complex_to_float", ResultRule::ComplexToFloat},
-                                         {"same", ResultRule::Same},               {"attr:dtype", ResultRule::AttrDType},
-                                         {"long", ResultRule::Long}};
-constexpr std::string_view kKeys[] = {"op",      "targets", "params",    "args", "numbers",  "kind",   "outputs", "dtypes",  "result",        "expr", "cuda", "host",
-                                      "pre",     "init",    "fold",      "post", "arg_state", "via",   "fallback", "writes", "check",         "strides", "metadata_only", "cost"};
-constexpr std::string_view kStrideRules[] = {"iterator", "contiguous", "like_self", "view", "channels"};
-
-std::vector<std::string> split(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
   return words;
 }
 
-bool contains(const std::vector<std::string>& list, std::string_view item) { return std::find(list.begin(), list.end(), item) != list.end(); }
+const Words<DTypeSet>& dtype_sets() {
+  static const Words<DTypeSet> words{{"float", DTypeSet::Float},     {"int", DTypeSet::Int},       {"bool", DTypeSet::Bool},
+                                     {"intbool", DTypeSet::IntBool}, {"number", DTypeSet::Number}, {"any", DTypeSet::Any}};
+  return words;
+}
 
-/// One row's JSON with its name, so that every complaint says whose it is.
-class RowReader {
- public:
-  RowReader(const Json& json, std::string_view source) : json_(json), source_(source) {
-    FXF_CHECK(json.is_object(), Value, "{}: a row is not an object: {}", source, json.dump());
-    FXF_CHECK(json.contains("op") && json["op"].is_string(), Value, "{}: a row without a name (op): {}", source, json.dump().substr(0, 120));
-    row_.op = json["op"].get<std::string>();
+const Words<ResultRule>& results() {
+  static const Words<ResultRule> words{{"default", ResultRule::Default},
+                                       {"no_opmath", ResultRule::NoOpmath},
+                                       {"int_to_float", ResultRule::IntToFloat},
+                                       {"always_bool", ResultRule::AlwaysBool},
+                                       {"bool_to_long", ResultRule::BoolToLong},
+                                       {"complex_to_float", ResultRule::ComplexToFloat},
+                                       {"same", ResultRule::Same},
+                                       {"attr:dtype", ResultRule::AttrDType},
+                                       {"long", ResultRule::Long}};
+  return words;
+}
+
+constexpr std::array<std::string_view, 5> kStrides{"iterator", "contiguous", "like_self", "view", "channels"};
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  while ((at = text.find_first_not_of(" \t\n", at)) != std::string_view::npos) {
+    const std::size_t end = std::min(text.find_first_of(" \t\n", at), text.size());
+    parts.emplace_back(text.substr(at, end - at));
+    at = end;
   }
+  return parts;
+}
 
-  std::unique_ptr<OpRow> run() {
-    for (const auto& item : json_.items()) {
-      check(std::find(std::begin(kKeys), std::end(kKeys), item.key()) != std::end(kKeys), "unknown key '{}'", item.key());
-    }
-    row_.kind = word("kind", kKinds, true, OpKind::Pointwise);
-    row_.dtypes = word("dtypes", kDTypes, false, DTypeSet::Any);
-    row_.result = word("result", kResults, row_.kind == OpKind::Pointwise, ResultRule::Default);
-    read_targets();
-    read_params();
-    read_defaults();
-    read_lists();
-    read_expressions();
-    read_rest();
-    return std::make_unique<OpRow>(std::move(row_));
+bool is_name(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+/// The op of a row in the making, for messages, and the text of one key.
+class Loader {
+ public:
+  Loader(const RowFields& fields, ReadValue read_value) : fields_(fields), read_value_(read_value) {}
+
+  OpRow run() {
+    row_.op = fields_.op;
+    check(is_name(row_.op), "op", fmt::format("'{}' is not a name", row_.op));
+    row_.kind = word("kind", kinds(), std::optional<OpKind>());
+    load_targets();
+    load_params();
+    load_rules();
+    load_lists();
+    load_expressions();
+    check_targets();
+    return std::move(row_);
   }
 
  private:
-  template <typename... Args>
-  void check(bool condition, fmt::format_string<Args...> format, Args&&... args) const {
-    if (!condition) throw_error(ErrorKind::Value, fmt::format("{}: row {}: {}", source_, row_.op, fmt::format(format, std::forward<Args>(args)...)));
+  void check(bool condition, std::string_view key, const std::string& what) const {
+    FXF_CHECK(condition, Value, "row '{}', key '{}': {}", fields_.op, key, what);
   }
 
-  std::string text(const char* key) const {
-    if (!json_.contains(key)) return {};
-    check(json_[key].is_string(), "'{}' must be a string", key);
-    return json_[key].get<std::string>();
+  bool given(std::string_view key) const { return fields_.words.contains(key); }
+
+  std::string_view text(std::string_view key, std::string_view fallback = "") const {
+    const auto it = fields_.words.find(key);
+    return it == fields_.words.end() ? fallback : std::string_view(it->second);
   }
 
-  bool flag(const char* key) const {
-    if (!json_.contains(key)) return false;
-    check(json_[key].is_boolean(), "'{}' must be true or false", key);
-    return json_[key].get<bool>();
-  }
-
-  template <typename T, std::size_t N>
-  T word(const char* key, const Word<T> (&words)[N], bool required, T fallback) const {
-    if (!json_.contains(key)) {
-      check(!required, "'{}' is missing", key);
-      return fallback;
+  template <typename T>
+  T word(std::string_view key, const Words<T>& words, std::optional<T> fallback) const {
+    if (!given(key)) {
+      check(fallback.has_value(), key, "is missing");
+      return *fallback;
     }
-    const std::string given = text(key);
+    const std::string_view chosen = text(key);
     std::string known;
-    for (const Word<T>& candidate : words) {
-      if (candidate.text == given) return candidate.value;
-      known += (known.empty() ? "" : ", ") + std::string(candidate.text);
+    for (const auto& [name, value] : words) {
+      if (name == chosen) return value;
+      known += (known.empty() ? "" : ", ") + std::string(name);
     }
-    check(false, "'{}' is not a {}: {}", given, key, known);
-    return fallback;
+    check(false, key, fmt::format("unknown word '{}'; known: {}", chosen, known));
+    return words.front().second;
   }
 
-  Attr scalar(const Json& value) const {
-    if (value.is_null()) return {};
-    if (value.is_boolean()) return value.get<bool>();
-    if (value.is_number_integer()) return value.get<std::int64_t>();
-    if (value.is_number_float()) return value.get<double>();
-    if (value.is_string()) return value.get<std::string>();
-    check(value.is_array(), "{} is not a plain value", value.dump());
-    AttrList list;
-    for (const Json& item : value) list.push_back(scalar(item));
-    return list;
+  void load_targets() {
+    for (const auto& [target, arguments] : fields_.targets) {
+      check(!target.empty() && target.find(' ') == std::string::npos, "targets", fmt::format("'{}' is not a target", target));
+      check(std::none_of(row_.targets.begin(), row_.targets.end(), [&](const OpTarget& t) { return t.target == target; }),
+            "targets", fmt::format("'{}' is given twice", target));
+      row_.targets.push_back(load_target(target, arguments));
+    }
   }
 
-  Attr fixed_value(const std::string& given) const {
-    const Json value = Json::parse(given, nullptr, false);
-    return value.is_discarded() ? Attr(given) : scalar(value);
-  }
-
-  void read_targets() {
-    if (!json_.contains("targets")) return;  // primitives that only decompositions make
-    check(json_["targets"].is_object(), "'targets' must be an object");
-    for (const auto& item : json_["targets"].items()) {
-      check(item.value().is_string(), "target {} must map to a string of argument names", item.key());
-      OpTarget target;
-      target.target = item.key();
-      for (const std::string& token : split(item.value().get<std::string>())) {
-        const std::size_t equal = token.find('=');
-        if (equal != std::string::npos) {
-          target.fixed[token.substr(0, equal)] = fixed_value(token.substr(equal + 1));
-        } else if (token[0] == '!') {
-          target.names.push_back("");
-          target.must_default.push_back(fmt::format("{}:{}", target.names.size() - 1, token.substr(1)));
-        } else {
-          check(target.fixed.empty(), "target {}: '{}' stands after a fixed value", item.key(), token);
-          target.names.push_back(token == "_" ? "" : token);
-        }
+  OpTarget load_target(const std::string& target, const std::string& arguments) {
+    OpTarget form;
+    form.target = target;
+    for (const std::string& token : split(arguments)) {
+      const std::size_t equals = token.find('=');
+      if (equals != std::string::npos) {
+        const std::string name = token.substr(0, equals);
+        add_param(target, name, form);
+        form.fixed[name] = read_value_(token.substr(equals + 1), fields_.op);
+        continue;
       }
-      row_.targets.push_back(std::move(target));
+      check(form.fixed.empty(), "targets", fmt::format("'{}': '{}' after a fixed value", target, token));
+      load_argument(token, form);
     }
+    return form;
   }
 
-  void read_params() {
-    if (json_.contains("params")) {
-      row_.params = split(text("params"));
-    } else {
-      for (const OpTarget& target : row_.targets) {
-        for (const std::string& name : target.names) {
-          if (!name.empty() && !contains(row_.params, name)) row_.params.push_back(name);
-        }
-        for (const auto& item : target.fixed) {
-          if (!contains(row_.params, item.first)) row_.params.push_back(item.first);
-        }
-      }
+  void load_argument(const std::string& token, OpTarget& form) {
+    if (token == "_") return form.names.emplace_back(), void();
+    if (token[0] != '!') {
+      add_param(form.target, token, form);
+      form.names.push_back(token);
+      return;
     }
-    check(std::set<std::string>(row_.params.begin(), row_.params.end()).size() == row_.params.size(), "a parameter is named twice");
-    for (const OpTarget& target : row_.targets) {
-      for (const std::string& name : target.names) {
-        check(name.empty() || contains(row_.params, name), "target {}: '{}' is not a parameter of the row", target.target, name);
-      }
-    }
+    const std::string name = token.substr(1);
+    check(name.empty() || is_name(name), "targets", fmt::format("'{}': '{}' is not a name", form.target, token));
+    form.must_default_at.push_back(form.names.size());
+    form.must_default.push_back(name.empty() ? fmt::format("argument {}", form.names.size()) : name);
+    form.names.emplace_back();
   }
 
-  void read_defaults() {
-    if (!json_.contains("args")) return;
-    check(json_["args"].is_object(), "'args' must be an object");
-    for (const auto& item : json_["args"].items()) {
-      if (!contains(row_.params, item.key())) row_.params.push_back(item.key());
-      row_.defaults[item.key()] = scalar(item.value());
-    }
+  void add_param(const std::string& target, const std::string& name, const OpTarget& form) {
+    check(is_name(name), "targets", fmt::format("'{}': '{}' is not a name", target, name));
+    check(!has(form.names, name) && !form.fixed.contains(name), "targets", fmt::format("'{}': '{}' is given twice", target, name));
+    if (!has(seen_, name)) seen_.push_back(name);
   }
 
-  std::vector<std::string> words_or_list(const char* key) const {
-    if (!json_.contains(key)) return {};
-    if (json_[key].is_string()) return split(text(key));
-    check(json_[key].is_array(), "'{}' must be a list or a string of words", key);
-    std::vector<std::string> out;
-    for (const Json& item : json_[key]) {
-      check(item.is_string(), "'{}' holds something that is not a string", key);
-      out.push_back(item.get<std::string>());
-    }
-    return out;
-  }
-
-  void read_lists() {
-    numbers_ = words_or_list("numbers");
-    for (const std::string& name : numbers_) check(contains(row_.params, name), "number '{}' is not a parameter", name);
-    row_.outputs = words_or_list("outputs");
-    if (row_.outputs.empty()) row_.outputs = {"out"};
-    row_.writes = words_or_list("writes");
-    row_.checks = words_or_list("check");
-  }
-
-  Expr expression(const char* key, const std::vector<std::string>& holes) const {
-    if (!json_.contains(key)) return {};
-    try {
-      return compile_expr(text(key), holes, row_.op);
-    } catch (const Error& error) {
-      throw_error(error.kind(), fmt::format("{}: {}", source_, error.what()));
-    }
-  }
-
-  void read_expressions() {
-    const bool both = json_.contains("expr");
-    check(!both || (!json_.contains("cuda") && !json_.contains("host")), "'expr' stands beside 'cuda' or 'host'");
-    row_.expr_cuda = expression(both ? "expr" : "cuda", row_.params);
-    row_.expr_host = expression(both ? "expr" : "host", row_.params);
-    const bool has_expression = !row_.expr_cuda.empty() || !row_.expr_host.empty();
-    check(has_expression == (row_.kind == OpKind::Pointwise), "pointwise rows have an expression, and only they");
+  void load_params() {
+    row_.params = given("params") ? split(text("params")) : seen_;
+    std::set<std::string> once;
     for (const std::string& param : row_.params) {
-      const auto used = [&](const Expr& expr) {
-        return std::any_of(expr.begin(), expr.end(), [&](const ExprPiece& piece) { return piece.kind == ExprPiece::Kind::Hole && piece.text == param; });
-      };
-      if (!contains(numbers_, param) && (used(row_.expr_cuda) || used(row_.expr_host))) row_.tensor_params.push_back(param);
+      check(is_name(param), "params", fmt::format("'{}' is not a name", param));
+      check(once.insert(param).second, "params", fmt::format("'{}' is given twice", param));
     }
-    std::vector<std::string> with_state = row_.params;
-    for (const char* name : {"self", "a", "b", "ai", "bi", "acc", "n"}) {
-      if (!contains(with_state, name)) with_state.emplace_back(name);
+    for (const std::string& name : seen_) check(has(row_.params, name), "params", fmt::format("lacks '{}' of a target", name));
+    for (const auto& [name, value] : fields_.args) {
+      check(has(row_.params, name), "args", fmt::format("'{}' is not a parameter", name));
+      row_.defaults[name] = value;
     }
-    row_.pre = expression("pre", with_state);
-    row_.init = expression("init", with_state);
-    row_.fold = expression("fold", with_state);
-    row_.post = expression("post", with_state);
+    numbers_ = split(text("numbers"));
+    for (const std::string& name : numbers_) check(has(row_.params, name), "numbers", fmt::format("'{}' is not a parameter", name));
+  }
+
+  ResultRule default_result() const {
+    switch (row_.kind) {
+      case OpKind::Cast: return ResultRule::AttrDType;
+      case OpKind::Pointwise:
+      case OpKind::Position: return ResultRule::Default;
+      default: return ResultRule::Same;
+    }
+  }
+
+  std::string_view default_strides() const {
+    switch (row_.kind) {
+      case OpKind::Pointwise:
+      case OpKind::Cast: return "iterator";
+      case OpKind::View: return "view";
+      default: return "contiguous";
+    }
+  }
+
+  void load_rules() {
+    row_.dtypes = word("dtypes", dtype_sets(), std::optional(DTypeSet::Number));
+    row_.result = word("result", results(), std::optional(default_result()));
+    if (row_.result == ResultRule::AttrDType) check(has(row_.params, "dtype"), "result", "attr:dtype without a parameter 'dtype'");
+    row_.strides = text("strides", default_strides());
+    check(std::find(kStrides.begin(), kStrides.end(), row_.strides) != kStrides.end(), "strides",
+          fmt::format("unknown word '{}'; known: {}", row_.strides, fmt::join(kStrides, ", ")));
+    if (fields_.cost) std::tie(row_.cost_slots, row_.cost_special) = *fields_.cost;
+    check(row_.cost_slots >= 0 && row_.cost_special >= 0, "cost", "is negative");
+    const auto flag = [&](std::string_view key) {
+      const auto it = fields_.flags.find(key);
+      return it != fields_.flags.end() && it->second;
+    };
     row_.arg_state = flag("arg_state");
-    const bool reduction = row_.kind == OpKind::Reduction;
-    check(row_.fold.empty() != reduction && row_.init.empty() != reduction, "reductions have 'fold' and 'init', and only they");
+    row_.metadata_only = flag("metadata_only");
+    row_.via = text("via");
+    row_.fallback = text("fallback");
   }
 
-  void read_rest() {
-    row_.via = text("via");
-    check(row_.via.empty() == (row_.kind != OpKind::Composite), "composites have 'via', and only they");
-    row_.fallback = text("fallback");
-    row_.metadata_only = flag("metadata_only") || row_.kind == OpKind::View;
-    row_.strides = json_.contains("strides") ? text("strides") : row_.kind == OpKind::Pointwise || row_.kind == OpKind::Cast ? "iterator" : row_.kind == OpKind::View ? "view" : "contiguous";
-    check(std::find(std::begin(kStrideRules), std::end(kStrideRules), row_.strides) != std::end(kStrideRules), "'{}' is not a stride rule", row_.strides);
-    if (json_.contains("cost")) {
-      const Json& cost = json_["cost"];
-      check(cost.is_array() && cost.size() == 2 && cost[0].is_number_integer() && cost[1].is_number_integer(), "'cost' must be [slots, special]");
-      row_.cost_slots = cost[0].get<int>();
-      row_.cost_special = cost[1].get<int>();
+  void load_lists() {
+    row_.outputs = split(text("outputs", "out"));
+    check(!row_.outputs.empty(), "outputs", "is empty");
+    row_.writes = split(text("writes"));
+    for (const std::string& name : row_.writes) check(has(row_.params, name), "writes", fmt::format("'{}' is not a parameter", name));
+    row_.checks = split(text("check"));
+  }
+
+  void refuse(std::string_view why, std::initializer_list<std::string_view> keys) const {
+    for (const std::string_view key : keys) check(!given(key), key, fmt::format("contradicts {}", why));
+  }
+
+  void load_expressions() {
+    if (row_.kind != OpKind::Composite) refuse("a kind other than composite", {"via"});
+    else check(!row_.via.empty(), "via", "is missing: a composite names its decomposition");
+    if (row_.kind != OpKind::Pointwise) refuse("a kind other than pointwise", {"expr", "cuda", "host"});
+    if (row_.kind != OpKind::Pointwise && row_.kind != OpKind::Reduction) {
+      refuse("a kind without an expression", {"numbers"});
+    }
+    if (row_.kind != OpKind::Reduction) {
+      refuse("a kind other than reduction", {"pre", "fold", "init", "post"});
+      check(!row_.arg_state, "arg_state", "contradicts a kind other than reduction");
+    }
+    if (row_.kind == OpKind::Pointwise) load_pointwise();
+    if (row_.kind == OpKind::Reduction) load_reduction();
+  }
+
+  Expr compile(std::string_view key, const std::vector<std::string>& holes, std::string_view fallback = "") const {
+    return compile_expr(text(key, fallback), holes, fmt::format("{}.{}", row_.op, key));
+  }
+
+  void load_pointwise() {
+    if (given("expr")) {
+      refuse("expr", {"cuda", "host"});
+      row_.expr_cuda = row_.expr_host = compile("expr", row_.params);
+    }
+    if (given("cuda")) row_.expr_cuda = compile("cuda", row_.params);
+    if (given("host")) row_.expr_host = compile("host", row_.params);
+    check(!row_.expr_cuda.empty() || !row_.expr_host.empty(), "expr", "is missing: a pointwise row needs an expression");
+    const auto mentions = [](const Expr& expr, const std::string& param) {
+      return std::any_of(expr.begin(), expr.end(),
+                         [&](const ExprPiece& p) { return p.kind == ExprPiece::Kind::Hole && p.text == param; });
+    };
+    for (const std::string& param : row_.params) {
+      if (!has(numbers_, param) && (mentions(row_.expr_cuda, param) || mentions(row_.expr_host, param))) {
+        row_.tensor_params.push_back(param);
+      }
+    }
+    check(!row_.tensor_params.empty(), "expr", "reads no tensor parameter");
+  }
+
+  void load_reduction() {
+    check(has(row_.params, "self"), "params", "a reduction needs a parameter 'self'");
+    check(given("fold"), "fold", "is missing");
+    check(given("init"), "init", "is missing");
+    std::vector<std::string> post_holes{"acc", "n"};
+    for (const std::string& param : row_.params) {
+      if (param != "self") post_holes.push_back(param);
+    }
+    std::vector<std::string> fold_holes{"a", "b"};
+    if (row_.arg_state) fold_holes.insert(fold_holes.end(), {"ai", "bi"});
+    row_.pre = compile("pre", {"self"}, "{self}");
+    row_.fold = compile("fold", fold_holes);
+    row_.init = compile("init", {});
+    row_.post = compile("post", post_holes, "{acc}");
+    row_.tensor_params = {"self"};
+  }
+
+  /// Each overload must give every operand of the expression.
+  void check_targets() const {
+    for (const OpTarget& target : row_.targets) {
+      for (const std::string& param : row_.tensor_params) {
+        check(has(target.names, param) || target.fixed.contains(param) || row_.defaults.contains(param), "targets",
+              fmt::format("'{}' gives no value for '{}'", target.target, param));
+      }
+      for (const std::string& param : numbers_) {
+        check(has(target.names, param) || target.fixed.contains(param) || row_.defaults.contains(param), "targets",
+              fmt::format("'{}' gives no value for '{}'", target.target, param));
+      }
     }
   }
 
-  const Json& json_;
-  std::string_view source_;
+  const RowFields& fields_;
+  ReadValue read_value_;
   OpRow row_;
+  std::vector<std::string> seen_;  // params in order of first appearance over the targets
   std::vector<std::string> numbers_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<OpRow>> load_rows(std::string_view text, std::string_view source) {
-  const Json document = Json::parse(text, nullptr, false);
-  FXF_CHECK(!document.is_discarded(), Value, "{}: not valid JSON", source);
-  const Json* list = &document;
-  if (document.is_object() && document.contains("rows")) list = &document["rows"];
-  std::vector<std::unique_ptr<OpRow>> rows;
-  if (list->is_object()) {
-    rows.push_back(RowReader(*list, source).run());
-    return rows;
-  }
-  FXF_CHECK(list->is_array(), Value, "{}: the rows must be a list", source);
-  for (const Json& row : *list) rows.push_back(RowReader(row, source).run());
-  return rows;
+OpRow load_row(const RowFields& fields, ReadValue read_value) { return Loader(fields, read_value).run(); }
+
+const std::vector<std::string_view>& text_keys() {
+  static const std::vector<std::string_view> keys{"params", "numbers", "kind", "outputs", "dtypes",   "result", "expr",  "cuda",   "host",
+                                                  "pre",    "init",    "fold", "post",    "via",      "fallback", "writes", "check", "strides"};
+  return keys;
 }
 
 }  // namespace fxfuser::ir
