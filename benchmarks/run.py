@@ -1,0 +1,116 @@
+"""Benchmarks beside eager and torch.compile, in one process: ratios and the share of the measured copy ceiling.
+
+    python benchmarks/run.py cpu|seed|rows|models|compile|partition|fx [--filter TEXT] [--folder DIR] [--out FILE] [--no-peer]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import fxfuser
+from timing import device_ms, facts, host_us, wall_ms
+from workloads import SETS, Workload
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def measure(workload: Workload, device: str, peer: bool) -> dict[str, Any]:
+    args = workload.args(device)
+    with torch.no_grad():
+        start = time.perf_counter()
+        gm = make_fx(workload.fn)(*args)
+        traced = time.perf_counter() - start
+        before = fxfuser.stats()
+        start = time.perf_counter()
+        out = fxfuser.execute(gm, *args)
+        first = time.perf_counter() - start
+        after = fxfuser.stats()
+        row: dict[str, Any] = {
+            "name": workload.name,
+            "trace_s": round(traced, 3),
+            "first_call_s": round(first, 3),
+            "kernels": sum(after["launches"].values()) - sum(before["launches"].values()),
+            "aten_steps": after["aten_steps"] - before["aten_steps"],
+        }
+        expected = workload.fn(*args)
+        pairs = zip(torch.utils._pytree.tree_leaves(out), torch.utils._pytree.tree_leaves(expected), strict=True)
+        row["largest_difference"] = max(float((a.float() - b.float()).abs().max()) for a, b in pairs)
+        del out, expected
+        runs = {"ours": lambda: fxfuser.execute(gm, *args), "eager": lambda: workload.fn(*args)}
+        if peer:
+            torch._dynamo.reset()
+            compiled = torch.compile(workload.fn)
+            start = time.perf_counter()
+            compiled(*args)
+            row["compile_first_call_s"] = round(time.perf_counter() - start, 3)
+            runs["compile"] = lambda: compiled(*args)
+        large = workload.bytes > 2**20
+        for name, run in runs.items():
+            ms = device_ms(run) if device == "cuda" and large else wall_ms(run, device)
+            row[f"{name}_ms"] = round(ms, 5)
+            if not large:
+                row[f"{name}_host_us"] = round(host_us(run, device), 2)
+            row[f"{name}_GBps"] = round(workload.bytes / ms / 1e6, 1)
+        row["vs_eager"] = round(row["eager_ms"] / row["ours_ms"], 3)
+        if peer:
+            row["vs_compile"] = round(row["compile_ms"] / row["ours_ms"], 3)
+        return row
+
+
+def print_row(row: dict[str, Any], ceiling: float) -> None:
+    share = row["ours_GBps"] / ceiling
+    peers = f"eager {row['vs_eager']:6.2f} x" + (f"  torch.compile {row['vs_compile']:6.2f} x" if "vs_compile" in row else "")
+    print(f"{row['name']:<42} {row['ours_ms']:10.4f} ms {row['ours_GBps']:8.1f} GB/s ({100 * share:5.1f} %)  {peers}  "
+          f"first {row['first_call_s']:.2f} s  {row['kernels']} kernels", flush=True)
+
+
+def run_workloads(name: str, options: argparse.Namespace, device: str) -> dict[str, Any]:
+    where = facts(device)
+    print(where)
+    rows = []
+    for workload in SETS[name]():
+        if options.filter and options.filter not in workload.name:
+            continue
+        try:
+            rows.append(measure(workload, device, not options.no_peer))
+            print_row(rows[-1], where["copy_GBps"])
+        except Exception as error:  # one row must not end the table
+            rows.append({"name": workload.name, "error": f"{type(error).__name__}: {error}"[:300]})
+            print(rows[-1], flush=True)
+        if device == "cuda":
+            torch.cuda.empty_cache()
+    return {**where, "set": name, "rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("set")
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--folder", default="")
+    parser.add_argument("--out", default="")
+    parser.add_argument("--no-peer", action="store_true")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+    if options.set in SETS:
+        result = run_workloads(options.set, options, options.device)
+    else:
+        import special
+
+        if options.set not in special.SETS:
+            raise SystemExit(f"unknown set {options.set!r}: {', '.join([*SETS, *special.SETS])}")
+        result = special.SETS[options.set](options)
+    out = Path(options.out) if options.out else RESULTS / f"{options.set}-{options.device}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    print("written:", out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""How a row is timed: every peer in one process, in turn, median of many; on CUDA device time by events with the L2 cleared."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Run = Callable[[], Any]
+
+
+def synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def wall_ms(run: Run, device: str, budget_s: float = 0.6, least: int = 7) -> float:
+    """Median wall time of a call with a synchronise after each, in milliseconds."""
+    run()
+    synchronize(device)
+    times: list[float] = []
+    end = time.perf_counter() + budget_s
+    while len(times) < least or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        synchronize(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def device_ms(run: Run, repeat: int = 30) -> float:
+    """Median device time of a call in milliseconds, by CUDA events, with 256 MB written before each (a cold L2)."""
+    flush = torch.empty(256 * 2**20, dtype=torch.int8, device="cuda")
+    for _ in range(3):
+        run()
+    pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeat)]
+    for start, end in pairs:
+        flush.zero_()
+        start.record()
+        run()
+        end.record()
+    torch.cuda.synchronize()
+    return statistics.median(start.elapsed_time(end) for start, end in pairs)
+
+
+def host_us(run: Run, device: str, calls: int = 200) -> float:
+    """Median over batches of the host time of one call in microseconds, not waiting for the device (short queue)."""
+    times = []
+    for _ in range(15):
+        synchronize(device)
+        start = time.perf_counter()
+        for _ in range(calls // 10):
+            run()
+        times.append((time.perf_counter() - start) / (calls // 10))
+        synchronize(device)
+    return statistics.median(times) * 1e6
+
+
+def copy_ceiling(device: str) -> float:
+    """GB/s of a large copy, bytes read plus bytes written."""
+    size = 2**29 if device == "cuda" else 2**25
+    source = torch.randn(size // 4, device=device)
+    target = torch.empty_like(source)
+    ms = device_ms(lambda: target.copy_(source)) if device == "cuda" else wall_ms(lambda: target.copy_(source), device)
+    return 2 * size / ms / 1e6
+
+
+def facts(device: str) -> dict[str, Any]:
+    """What a result file says of where it was measured."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    name = torch.cuda.get_device_name() if device == "cuda" else f"cpu, {torch.get_num_threads()} threads"
+    return {"commit": commit, "torch": torch.__version__, "device": name, "copy_GBps": round(copy_ceiling(device), 1)}

@@ -1,0 +1,82 @@
+#include "bindings/bind_service.h"
+
+#include <pybind11/stl.h>
+
+#include "bindings/attr_convert.h"
+#include "executor/interface/fxfuser.h"
+
+namespace fxfuser::bindings {
+namespace {
+
+py::dict stats_dict() {
+  const Stats stats = service().stats();
+  py::dict launches;
+  launches["cuda"] = stats.launches_cuda;
+  launches["host"] = stats.launches_host;
+  py::dict out;
+  out["calls"] = stats.calls;
+  out["launches"] = launches;
+  out["aten_steps"] = stats.aten_steps;
+  out["view_steps"] = stats.view_steps;
+  out["compiles"] = stats.compiles;
+  out["plan_hits"] = stats.plan_hits;
+  out["plan_misses"] = stats.plan_misses;
+  out["kernel_memory_hits"] = stats.memory_hits;
+  out["kernel_disk_hits"] = stats.disk_hits;
+  out["fallbacks"] = stats.fallbacks;
+  out["kernels"] = stats.kernels;
+  out["miss_reasons"] = stats.miss_reasons;
+  return out;
+}
+
+py::list options_list() {
+  py::list out;
+  for (const executor::OptionDoc& doc : service().option_docs()) {
+    py::dict row;
+    row["name"] = doc.name;
+    row["type"] = doc.type;
+    row["default"] = doc.fallback;
+    row["meaning"] = doc.meaning;
+    out.append(row);
+  }
+  return out;
+}
+
+partitioner::Check python_check(py::function function) {
+  // The function outlives every graph that may ask it; it is never destroyed.
+  auto* held = new py::function(std::move(function));
+  return [held](const ir::Graph& graph, const ir::Node& node) -> partitioner::Support {
+    py::gil_scoped_acquire gil;
+    py::list inputs;
+    ir::for_each_value(node.args, [&](ir::ValueId id) {
+      const auto& meta = graph.value(id).meta;
+      inputs.append(meta ? py::object(py::str(ir::to_string(*meta))) : py::none());
+    });
+    const py::object answer = (*held)(node.name, node.target, inputs);
+    if (answer.is_none() || answer.equal(py::bool_(true))) return partitioner::Support::yes();
+    return partitioner::Support::no(partitioner::ReasonCode::Argument, py::cast<std::string>(py::str(answer)));
+  };
+}
+
+}  // namespace
+
+void bind_service(py::module_& module) {
+  module.def("stats", &stats_dict, "Counters since start or the last reset_stats().");
+  module.def("reset_stats", [] { service().reset_stats(); });
+  module.def("record_kernels", [](bool on) { service().record_kernels(on); });
+  module.def("clear_caches", [](bool disk) { service().clear_caches(disk); }, py::arg("disk") = false);
+  module.def("option_docs", &options_list);
+  module.def("ops_json", [] { return service().ops_json(); });
+  module.def("register_rows", [](const std::string& json) { service().register_rows(json); });
+  module.def("register_check", [](const std::string& name, py::function check) { service().register_check(name, python_check(std::move(check))); });
+  module.def("doctor", [] {
+    py::gil_scoped_release released;
+    return service().doctor();
+  });
+  module.def("cache_folder", [] { return service().cache_folder(); });
+  module.def("set_nvrtc_path", [](std::vector<std::string> folders) { service().set_nvrtc_path(std::move(folders)); });
+  module.def("set_library_path", [](std::string path) { set_library_path(std::move(path)); });
+  module.def("load", [] { service(); }, "Loads the code-generation library; raises RuntimeError listing what was tried.");
+}
+
+}  // namespace fxfuser::bindings

@@ -1,0 +1,291 @@
+#include "bindings/execute.h"
+
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
+
+#include "bindings/attr_convert.h"
+#include "bindings/handle.h"
+#include "executor/interface/fxfuser.h"
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::bindings {
+namespace {
+
+struct Call {
+  PyObject* module = nullptr;
+  PyObject* const* args = nullptr;
+  Py_ssize_t count = 0;
+  PyObject* executor = nullptr;    // borrowed; null: the default
+  PyObject* parameters = nullptr;  // borrowed; null: none
+  py::object kwargs;               // the module's own keyword arguments; null when there are none
+};
+
+/// Options of the last call are kept: equal arguments are not parsed again.
+const executor::Options& options_of(const Call& call) {
+  static PyObject* last_executor = nullptr;
+  static py::object* last_parameters = new py::object();
+  static auto* options = new executor::Options();
+  static bool filled = false;
+  const bool same_parameters = call.parameters == nullptr
+                                   ? last_parameters->ptr() == nullptr
+                                   : last_parameters->ptr() != nullptr && PyObject_RichCompareBool(call.parameters, last_parameters->ptr(), Py_EQ) == 1;
+  if (filled && call.executor == last_executor && same_parameters) return *options;
+  std::string name = "nvfuser";
+  if (call.executor != nullptr) {
+    FXF_CHECK(PyUnicode_Check(call.executor), Type, "executor must be a string, not {}", Py_TYPE(call.executor)->tp_name);
+    name = py::cast<std::string>(py::handle(call.executor));
+  }
+  std::map<std::string, ir::Attr> values;
+  py::object parameters;
+  if (call.parameters != nullptr) {
+    parameters = py::module_::import("fxfuser.parameters").attr("resolve")(py::handle(call.parameters));
+    for (auto item : py::cast<py::dict>(parameters)) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);
+  }
+  executor::ParsedOptions parsed = service().parse_options(name, values);
+  for (const std::string& warning : parsed.warnings) {
+    if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 2) < 0) throw py::error_already_set();
+  }
+  *options = parsed.options;
+  filled = parsed.warnings.empty();  // a warned call warns again
+  Py_XINCREF(call.executor);         // identity stays meaningful; executor names are few
+  last_executor = call.executor;
+  *last_parameters = call.parameters == nullptr ? py::object()
+                     : PyDict_Check(call.parameters) ? py::reinterpret_steal<py::object>(PyDict_Copy(call.parameters))
+                                                     : py::reinterpret_borrow<py::object>(call.parameters);
+  return *options;
+}
+
+py::tuple tuple_of(PyObject* const* items, Py_ssize_t count) {
+  py::tuple out(count);
+  for (Py_ssize_t i = 0; i < count; ++i) out[static_cast<std::size_t>(i)] = py::handle(items[i]);
+  return out;
+}
+
+py::object run_original(const Call& call, PyObject* const* args, Py_ssize_t count) {
+  const py::tuple arguments = tuple_of(args, count);
+  PyObject* result = PyObject_Call(call.module, arguments.ptr(), call.kwargs.ptr());
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
+/// A leaf as the plan takes it; false when only the module itself can take it (subclasses, other objects).
+bool to_input(PyObject* object, c10::IValue& out) {
+  if (THPVariable_CheckExact(object)) {
+    out = THPVariable_Unpack(object);
+    return true;
+  }
+  if (PyBool_Check(object)) return out = c10::IValue(object == Py_True), true;
+  if (PyLong_Check(object)) return out = c10::IValue(static_cast<std::int64_t>(PyLong_AsLongLong(object))), PyErr_Occurred() == nullptr;
+  if (PyFloat_Check(object)) return out = c10::IValue(PyFloat_AS_DOUBLE(object)), true;
+  if (object == Py_None) return out = c10::IValue(), true;
+  if (PyComplex_Check(object)) return out = c10::IValue(c10::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object))), true;
+  if (THPVariable_Check(object)) {
+    static PyObject* const buffer = py::object(py::module_::import("torch.nn").attr("Buffer")).release().ptr();
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == buffer) return out = THPVariable_Unpack(object), true;
+  }
+  return false;
+}
+
+bool owners_hold(const Handle& handle) {
+  for (const OwnerCheck& check : handle.owners) {
+    if (PyDict_GetItem(check.owner.ptr(), check.key.ptr()) != check.expected) return false;
+  }
+  return true;
+}
+
+void warn(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    static PyObject* const category = py::object(py::module_::import("fxfuser.warnings").attr("FallbackWarning")).release().ptr();
+    if (PyErr_WarnEx(category, text.c_str(), 2) < 0) throw py::error_already_set();
+  }
+}
+
+py::object to_python(c10::IValue&& value) {
+  if (value.isTensor()) return py::reinterpret_steal<py::object>(THPVariable_Wrap(std::move(value).toTensor()));
+  return torch::jit::toPyObject(std::move(value));
+}
+
+py::object results(const Handle& handle, std::vector<c10::IValue>&& values) {
+  if (handle.form == OutputForm::Single) return to_python(std::move(values.at(0)));
+  if (handle.form == OutputForm::Tuple) {
+    py::tuple out(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) out[i] = to_python(std::move(values[i]));
+    return out;
+  }
+  py::list out(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) out[i] = to_python(std::move(values[i]));
+  if (handle.form == OutputForm::List) return out;
+  return handle.unflatten(out);
+}
+
+[[noreturn]] void wrong_count(const Handle& handle, Py_ssize_t count, bool strict) {
+  const std::string text = fmt::format(
+      "Number of placeholder nodes in the graph must match the number of arguments: the module takes {} and was given {} (read as "
+      "execute(gm, *args); a single tuple or list is read as execute(gm, args) when its length is {})",
+      handle.placeholders, count, handle.placeholders);
+  PyErr_SetString(strict ? PyExc_AssertionError : PyExc_TypeError, text.c_str());
+  throw py::error_already_set();
+}
+
+py::object run_program(const Call& call, Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
+                       PyObject* const* args, Py_ssize_t arg_count) {
+  c10::SmallVector<c10::IValue, 16> inputs(static_cast<std::size_t>(count) + handle.constants.size());
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (!to_input(leaves[i], inputs[static_cast<std::size_t>(i)])) return run_original(call, args, arg_count);
+  }
+  for (std::size_t i = 0; i < handle.constants.size(); ++i) {
+    const ConstantSource& source = handle.constants[i];
+    PyObject* object = constant_of(call.module, source);
+    if (object == nullptr || !to_input(object, inputs[static_cast<std::size_t>(count) + i])) return run_original(call, args, arg_count);
+  }
+  std::shared_ptr<Program> program = handle.program;  // the module may die during the call
+  std::vector<c10::IValue> outputs;
+  RunResult result;
+  {
+    py::gil_scoped_release released;
+    result = program->run(options, inputs, outputs);
+  }
+  if (!result.warnings.empty()) warn(result.warnings);
+  if (result.status == RunStatus::RunOriginal) return run_original(call, args, arg_count);
+  return results(handle, std::move(outputs));
+}
+
+py::object slow_call(const Call& call, const Handle& handle, PyObject* const* args, Py_ssize_t count) {
+  const py::object executor = call.executor == nullptr ? py::str("nvfuser") : py::reinterpret_borrow<py::object>(call.executor);
+  const py::object parameters = call.parameters == nullptr ? py::none() : py::reinterpret_borrow<py::object>(call.parameters);
+  const py::object kwargs = call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs;
+  return handle.slow(py::handle(call.module), tuple_of(args, count), kwargs, executor, parameters);
+}
+
+Handle& handle_of(PyObject* module) {
+  Handle* handle = find_handle(module);
+  if (handle == nullptr || !owners_hold(*handle)) {
+    py::module_::import("fxfuser.fx_import").attr("attach")(py::handle(module));
+    handle = find_handle(module);
+    FXF_ASSERT(handle != nullptr, "the module was not attached");
+  }
+  return *handle;
+}
+
+py::object execute_call(const Call& call) {
+  const executor::Options& options = options_of(call);
+  if (options.mode == executor::Mode::Aten) {
+    // Named-tuple nodes don't run as they are; everything else is the module itself.
+    return py::module_::import("fxfuser.fx_import").attr("run_aten")(py::handle(call.module), tuple_of(call.args, call.count),
+                                                                       call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs);
+  }
+  Handle& handle = handle_of(call.module);
+  if (handle.program == nullptr) return slow_call(call, handle, call.args, call.count);
+  const auto placeholders = static_cast<Py_ssize_t>(handle.placeholders);
+  PyObject* const* args = call.args;
+  Py_ssize_t count = call.count;
+  const bool wrapped = count == 1 && call.kwargs.ptr() == nullptr && (PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]));
+  if (handle.flat && call.kwargs.ptr() == nullptr) {
+    if (wrapped && PySequence_Fast_GET_SIZE(args[0]) == placeholders) {
+      PyObject* sequence = args[0];
+      args = PySequence_Fast_ITEMS(sequence);
+      count = placeholders;
+    }
+    if (count == placeholders) return run_program(call, handle, options, args, count, args, count);
+  }
+  // Structured inputs, keyword inputs and defaults: flattened in Python by the module's own structure.
+  const py::object kwargs = call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs;
+  const py::object flat = py::module_::import("fxfuser.fx_import").attr("flatten_inputs")(py::handle(call.module), tuple_of(args, count), kwargs);
+  if (flat.is_none()) wrong_count(handle, count, options.mode == executor::Mode::Strict);
+  const auto pair = py::cast<py::tuple>(flat);
+  const auto leaves = py::cast<py::list>(pair[0]);
+  const auto original = py::cast<py::tuple>(pair[1]);
+  if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_count(handle, static_cast<Py_ssize_t>(leaves.size()), options.mode == executor::Mode::Strict);
+  return run_program(call, handle, options, PySequence_Fast_ITEMS(leaves.ptr()), placeholders, PySequence_Fast_ITEMS(original.ptr()),
+                     static_cast<Py_ssize_t>(original.size()));
+}
+
+void set_python_error(const Error& error) {
+  PyObject* type = PyExc_RuntimeError;
+  switch (error.kind()) {
+    case ErrorKind::Value: type = PyExc_ValueError; break;
+    case ErrorKind::Type: type = PyExc_TypeError; break;
+    case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
+    case ErrorKind::Runtime:
+    case ErrorKind::Internal: break;
+  }
+  PyErr_SetString(type, error.what());
+}
+
+PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  HANDLE_TH_ERRORS
+  Call call;
+  if (nargs < 1) {
+    PyErr_SetString(PyExc_TypeError, "execute(gm, *args, executor='nvfuser', executor_parameters=None): the module is missing");
+    return nullptr;
+  }
+  call.module = args[0];
+  call.args = args + 1;
+  call.count = nargs - 1;
+  static PyObject* const executor_name = PyUnicode_InternFromString("executor");
+  static PyObject* const parameters_name = PyUnicode_InternFromString("executor_parameters");
+  const Py_ssize_t keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < keywords; ++i) {
+    PyObject* key = PyTuple_GET_ITEM(names, i);
+    PyObject* value = args[nargs + i];
+    if (key == executor_name || PyUnicode_Compare(key, executor_name) == 0) {
+      call.executor = value;
+    } else if (key == parameters_name || PyUnicode_Compare(key, parameters_name) == 0) {
+      call.parameters = value == Py_None ? nullptr : value;
+    } else {
+      if (call.kwargs.ptr() == nullptr) call.kwargs = py::dict();
+      if (PyDict_SetItem(call.kwargs.ptr(), key, value) < 0) return nullptr;
+    }
+  }
+  try {
+    return execute_call(call).release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  } catch (const Error& error) {
+    set_python_error(error);
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+// The text signature line makes inspect.signature(fxfuser.execute) work.
+constexpr const char* kExecuteDoc =
+    "execute(gm, *args, executor='nvfuser', executor_parameters=None, **kwargs)\n--\n\n"
+    "Runs a GraphModule, fusing what generated kernels can compute and sending the rest through ATen.\n\n"
+    "Args:\n"
+    "    gm: a torch.fx.GraphModule (make_fx, torch.export's ep.module(), symbolic_trace).\n"
+    "    *args, **kwargs: the module's own arguments, or one tuple or list holding them.\n"
+    "    executor: 'nvfuser' fuses what it can, 'strictly_nvfuser' fuses everything or raises ValueError, 'aten' runs the module.\n"
+    "    executor_parameters: a dictionary of options or the name of a stored one ('default', 'strict', 'latency', 'debug').\n\n"
+    "Returns:\n"
+    "    What gm(*args) returns: the same structure, dtypes, shapes, strides, devices and aliasing.\n\n"
+    "Raises:\n"
+    "    ValueError: an unknown executor or parameter value; a graph that 'strictly_nvfuser' can't take.\n"
+    "    TypeError: a wrong number or type of arguments or of a parameter.\n\n"
+    "Example:\n"
+    "    >>> gm = make_fx(lambda x: torch.sigmoid(x) * 2)(torch.randn(3))\n"
+    "    >>> y = execute(gm, torch.randn(3))\n";
+
+PyMethodDef execute_method = {"execute", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(execute_fastcall)),
+                              METH_FASTCALL | METH_KEYWORDS, kExecuteDoc};
+
+}  // namespace
+
+void register_errors() {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      set_python_error(error);
+    }
+  });
+}
+
+void bind_execute(py::module_& module) {
+  PyObject* function = PyCFunction_NewEx(&execute_method, nullptr, py::str("fxfuser").release().ptr());
+  module.attr("execute") = py::reinterpret_steal<py::object>(function);
+}
+
+}  // namespace fxfuser::bindings

@@ -1,0 +1,59 @@
+#pragma once
+// What a GraphModule owns on our side: its program, the stamp that tells an edited module, and where its constants live. Held
+// in a map keyed by the module's identity, dropped by a weak reference when the module dies: nothing of a dead module lives on.
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/interface/fxfuser.h"
+
+namespace fxfuser::bindings {
+
+namespace py = pybind11;
+
+/// How the flat results become what the module returns.
+enum class OutputForm : std::uint8_t { Single, Tuple, List, Tree };
+
+/// owner[key] must still be `expected` (a submodule on the way to a constant).
+struct OwnerCheck {
+  py::object owner;  // a dict
+  py::object key;
+  PyObject* expected = nullptr;
+};
+
+/// Where a constant lies: owner[key], or an attribute of the root module itself (owner null: a reference to the root's own
+/// dictionary would keep the module alive through its graph).
+struct ConstantSource {
+  py::object owner;
+  py::object key;
+};
+/// The object there now (borrowed), null when it is gone.
+PyObject* constant_of(PyObject* module, const ConstantSource& source);
+
+struct Handle {
+  std::shared_ptr<Program> program;  // null: every call takes the Python road (`slow`)
+  py::object forward;                // the stamp: type(gm).forward ...
+  PyObject* graph = nullptr;         // ... and gm.graph, by identity
+  py::object weak;                   // keeps the weak reference alive
+  std::size_t placeholders = 0;
+  bool flat = true;                  // arguments are the placeholders as they are
+  OutputForm form = OutputForm::Single;
+  py::object unflatten;              // Tree: callable on a list of leaves
+  std::vector<OwnerCheck> owners;
+  std::vector<ConstantSource> constants;
+  py::object slow;                   // callable(gm, args, kwargs, executor, parameters)
+};
+
+/// The handle of a module whose stamp still holds; null when there is none.
+Handle* find_handle(PyObject* module);
+/// Replaces the module's handle.
+Handle& attach_handle(py::handle module, Handle&& handle);
+std::size_t handle_count();
+void drop_handles();
+
+void bind_handles(py::module_& module);
+
+}  // namespace fxfuser::bindings

@@ -1,0 +1,60 @@
+"""fxfuser: runs a PyTorch FX graph with generated, fused kernels on CUDA and on the host.
+
+``execute(gm, *args)`` is the call; ``prepare`` gives a callable, ``explain`` says what is fused and why the rest is not.
+"""
+
+from __future__ import annotations
+
+from fxfuser import _version
+
+_version.check_torch()
+
+from fxfuser import _C, _setup  # noqa: E402  (the torch check must come first)
+from fxfuser.prepare import CompiledGraph, prepare  # noqa: E402
+from fxfuser.report import Report, explain  # noqa: E402
+from fxfuser.rows import register_check, register_op  # noqa: E402
+from fxfuser.warnings import FallbackWarning  # noqa: E402
+
+_setup.configure(_C)
+
+execute = _C.execute
+reset_stats = _C.reset_stats
+record_kernels = _C.record_kernels
+__version__ = _version.VERSION
+
+
+def stats() -> dict[str, object]:
+    """Counters since start or the last ``reset_stats()``.
+
+    Returns:
+        ``calls``, ``launches`` (a dict by target), ``aten_steps``, ``view_steps``, ``compiles``, ``plan_hits``, ``plan_misses``,
+        ``kernel_memory_hits``, ``kernel_disk_hits``, ``fallbacks``, ``kernels`` (launches by kernel name, filled only while
+        ``record_kernels(True)`` holds) and ``miss_reasons``.
+
+    Example:
+        >>> stats()["launches"]["host"]
+        0
+    """
+    return _C.stats()
+
+
+def clear_caches(disk: bool = False) -> None:
+    """Drops every plan and kernel held in memory, and the once-only warnings; ``disk=True`` empties the cache folder too."""
+    _C.drop_handles()
+    _C.clear_caches(disk)
+
+
+__all__ = [
+    "CompiledGraph",
+    "FallbackWarning",
+    "Report",
+    "clear_caches",
+    "execute",
+    "explain",
+    "prepare",
+    "record_kernels",
+    "register_check",
+    "register_op",
+    "reset_stats",
+    "stats",
+]
