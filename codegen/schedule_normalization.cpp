@@ -128,6 +128,7 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpti
   const std::int64_t blocks = ceil_div(across, lanes * s.vector) * other;
   if (blocks < arch.sm_count && n >= 1024) deep = std::max(deep, std::min<std::int64_t>(512, most) / lanes);
   while (deep > 1 && deep * 2 > n) deep /= 2;
+  deep = std::max(deep, ceil_div(std::min(kWarpLanes, most), lanes));  // whole warps
   s.tier = Tier::MultiPass;
   s.threads = static_cast<int>(lanes * deep);
   s.threads_per_row = static_cast<int>(lanes);

@@ -90,7 +90,7 @@ bool is_full_level(const Fusion& fusion, const FusionOutput& output) {
   const std::uint64_t axes = axes_of(output.form) | fusion.body[output.expr].depends;
   std::uint64_t reduced = 0;
   for (std::size_t a = 0; a < fusion.axes.size(); ++a)
-    if (fusion.axes[a].reduced && fusion.axes[a].size > 1) reduced |= axis_bit(a);
+    if (fusion.axes[a].reduced && fusion.axes[a].size != 1) reduced |= axis_bit(a);
   return (axes & reduced) != 0;
 }
 

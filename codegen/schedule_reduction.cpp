@@ -71,7 +71,7 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   std::int64_t deep = std::min<std::int64_t>(256 / lanes, most / lanes);
   if (tiles * 8 < arch.sm_count) deep = std::min<std::int64_t>(512 / lanes, most / lanes);
   while (deep > 1 && deep > n) deep /= 2;
-  deep = std::max<std::int64_t>(deep, 1);
+  deep = std::max<std::int64_t>(deep, ceil_div(std::min<std::int64_t>(kLanes, most), lanes));  // whole warps
   std::int64_t unroll = 8;
   while (unroll > 1 && deep * unroll > n) unroll /= 2;
   s.threads = static_cast<int>(lanes * deep);

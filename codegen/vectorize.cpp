@@ -58,6 +58,7 @@ bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOp
 
 Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, std::int64_t vector) {
   Access access;
+  const auto too_wide = [&](DType dtype) { return vector * ir::itemsize(dtype) > arch.vector_bytes; };
   access.inputs.assign(fusion.inputs.size(), false);
   access.outputs.assign(fusion.outputs.size(), false);
   std::vector<bool> refused(fusion.inputs.size(), false);
@@ -67,29 +68,34 @@ Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpt
     else refused[expr.input] = true;
   }
   for (std::size_t i = 0; i < fusion.inputs.size(); ++i)
-    access.inputs[i] = access.inputs[i] && !refused[i] && !fusion.inputs[i].scalar &&
+    access.inputs[i] = access.inputs[i] && !refused[i] && !fusion.inputs[i].scalar && !too_wide(fusion.inputs[i].meta.dtype) &&
                        pointer_allows(fusion, arch, options, i, vector);
   for (std::size_t o = 0; o < fusion.outputs.size(); ++o)
-    access.outputs[o] = aligned_form(fusion, fusion.outputs[o].form, axis, vector);
+    access.outputs[o] = aligned_form(fusion, fusion.outputs[o].form, axis, vector) && !too_wide(fusion.outputs[o].meta.dtype);
 
   const double one = 1.0 / static_cast<double>(vector);
+  const std::uint64_t streamed = has_reduce(fusion) ? fusion.reduced_mask() : ~std::uint64_t{0};
   for (const Expr& expr : fusion.body) {
     const bool moves = expr.kind == ExprKind::Load && (expr.depends & axis_bit(static_cast<std::size_t>(axis))) != 0;
-    if (moves) access.cost += access.inputs[expr.input] ? one : 1.0;
+    if (moves && (expr.depends & streamed) != 0) access.cost += access.inputs[expr.input] ? one : 1.0;
   }
   for (std::size_t o = 0; o < fusion.outputs.size(); ++o)
-    if (coefficient(fusion.outputs[o].form, axis) != 0) access.cost += access.outputs[o] ? one : 1.0;
+    if (coefficient(fusion.outputs[o].form, axis) != 0 && (!has_reduce(fusion) || is_full_level(fusion, fusion.outputs[o])))
+      access.cost += access.outputs[o] ? one : 1.0;
   return access;
 }
 
-/// Bytes of the widest tensor that runs along the axis element by element; 0 when none does.
+/// Bytes of the widest tensor that runs along the axis element by element; 0 when none does. What is read or written once a
+/// row of a reduction doesn't limit the vectors of the rest.
 std::int64_t widest_along(const Fusion& fusion, int axis) {
+  const std::uint64_t streamed = has_reduce(fusion) ? fusion.reduced_mask() : 0;
   std::int64_t widest = 0;
   for (const Expr& expr : fusion.body)
-    if (expr.kind == ExprKind::Load && coefficient(expr.form, axis) == 1)
+    if (expr.kind == ExprKind::Load && coefficient(expr.form, axis) == 1 && (streamed == 0 || (expr.depends & streamed) != 0))
       widest = std::max(widest, ir::itemsize(fusion.inputs[expr.input].meta.dtype));
   for (const FusionOutput& output : fusion.outputs)
-    if (coefficient(output.form, axis) == 1) widest = std::max(widest, ir::itemsize(output.meta.dtype));
+    if (coefficient(output.form, axis) == 1 && (streamed == 0 || is_full_level(fusion, output)))
+      widest = std::max(widest, ir::itemsize(output.meta.dtype));
   return widest;
 }
 
