@@ -1,9 +1,10 @@
 #include "partitioner/ir/graph.h"
 
-#include <algorithm>
+#include <cmath>
 
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/op_table.h"
+#include "partitioner/ir/text.h"
 
 namespace fxfuser::ir {
 
@@ -13,33 +14,35 @@ bool Attr::is_number() const {
 }
 
 double Attr::as_double() const {
-  if (const auto* number = std::get_if<double>(&v)) return *number;
-  if (const auto* number = std::get_if<std::int64_t>(&v)) return static_cast<double>(*number);
-  const auto* flag = std::get_if<bool>(&v);
-  FXF_CHECK(flag != nullptr, Type, "an argument is not a real number");
-  return *flag ? 1.0 : 0.0;
+  if (const auto* x = std::get_if<double>(&v)) return *x;
+  if (const auto* x = std::get_if<std::int64_t>(&v)) return static_cast<double>(*x);
+  if (const auto* x = std::get_if<bool>(&v)) return *x ? 1.0 : 0.0;
+  FXF_CHECK(false, Type, "expected a real number, got {}", print(*this));
 }
 
 std::int64_t Attr::as_int() const {
-  if (const auto* number = std::get_if<std::int64_t>(&v)) return *number;
-  const auto* flag = std::get_if<bool>(&v);
-  FXF_CHECK(flag != nullptr, Type, "an argument is not an integer");
-  return *flag ? 1 : 0;
+  if (const auto* x = std::get_if<std::int64_t>(&v)) return *x;
+  if (const auto* x = std::get_if<bool>(&v)) return *x ? 1 : 0;
+  if (const auto* x = std::get_if<double>(&v)) {
+    // A double that is an integer by value, and one that int64 holds (2^63 itself is out).
+    if (std::trunc(*x) == *x && *x >= -0x1p63 && *x < 0x1p63) return static_cast<std::int64_t>(*x);
+  }
+  FXF_CHECK(false, Type, "expected an integer, got {}", print(*this));
 }
 
 bool Attr::as_bool() const {
-  if (const auto* flag = std::get_if<bool>(&v)) return *flag;
-  const auto* number = std::get_if<std::int64_t>(&v);
-  FXF_CHECK(number != nullptr, Type, "an argument is not a bool");
-  return *number != 0;
+  if (const auto* x = std::get_if<bool>(&v)) return *x;
+  if (const auto* x = std::get_if<std::int64_t>(&v)) return *x != 0;
+  FXF_CHECK(false, Type, "expected a bool, got {}", print(*this));
 }
 
 Sizes Attr::as_sizes() const {
   if (is_none()) return {};
   if (!is_list()) return {as_int()};
-  Sizes out;
-  for (const Attr& item : list()) out.push_back(item.as_int());
-  return out;
+  Sizes sizes;
+  sizes.reserve(list().size());
+  for (const Attr& item : list()) sizes.push_back(item.as_int());
+  return sizes;
 }
 
 ValueId Graph::add_value(Value value) {
@@ -48,19 +51,13 @@ ValueId Graph::add_value(Value value) {
 }
 
 ValueId Graph::add_input(std::string input_name, std::optional<TensorMeta> meta, ValueKind kind) {
-  Value value;
-  value.kind = kind;
-  value.meta = std::move(meta);
-  value.name = std::move(input_name);
-  inputs.push_back(add_value(std::move(value)));
-  return inputs.back();
+  const ValueId id = add_value({kind, kNoNode, 0, std::move(meta), std::move(input_name)});
+  inputs.push_back(id);
+  return id;
 }
 
 ValueId Graph::add_constant(std::string path, std::optional<TensorMeta> meta) {
-  Value value;
-  value.meta = std::move(meta);
-  value.name = path;
-  const ValueId id = add_value(std::move(value));
+  const ValueId id = add_value({ValueKind::Tensor, kNoNode, 0, std::move(meta), path});
   constants.push_back({id, std::move(path)});
   return id;
 }
@@ -69,12 +66,8 @@ NodeId Graph::add_node(Node node, std::size_t output_count, ValueKind kind) {
   const auto id = static_cast<NodeId>(nodes.size());
   node.outputs.clear();
   for (std::size_t i = 0; i < output_count; ++i) {
-    Value value;
-    value.kind = kind;
-    value.producer = id;
-    value.output = static_cast<std::uint32_t>(i);
-    value.name = output_count == 1 ? node.name : fmt::format("{}_{}", node.name, i);
-    node.outputs.push_back(add_value(std::move(value)));
+    std::string value_name = output_count == 1 ? node.name : fmt::format("{}.{}", node.name, i);
+    node.outputs.push_back(add_value({kind, id, static_cast<std::uint32_t>(i), std::nullopt, std::move(value_name)}));
   }
   nodes.push_back(std::move(node));
   return id;
@@ -90,24 +83,31 @@ std::vector<std::vector<NodeId>> users_of(const Graph& graph) {
   return users;
 }
 
+namespace {
+
+/// With a form: the argument at the position that the overload gives the param, else what the overload or row fixes.
+const Attr& formed_arg(const Node& node, std::string_view param) {
+  static const Attr none;
+  const auto& names = node.form->names;
+  for (std::size_t i = 0; i < names.size() && i < node.args.size(); ++i) {
+    if (names[i] == param) return node.args[i];
+  }
+  if (const auto it = node.form->fixed.find(param); it != node.form->fixed.end()) return it->second;
+  if (const auto it = node.row->defaults.find(param); it != node.row->defaults.end()) return it->second;
+  return none;
+}
+
+}  // namespace
+
 const Attr& arg(const Node& node, std::string_view param) {
   static const Attr none;
-  if (node.form == nullptr) {
-    if (node.row == nullptr) return none;
-    const auto& params = node.row->params;
-    const auto found = std::find(params.begin(), params.end(), param);
-    const auto at = static_cast<std::size_t>(found - params.begin());
-    if (found != params.end() && at < node.args.size()) return node.args[at];
-  } else {
-    if (const auto fixed = node.form->fixed.find(param); fixed != node.form->fixed.end()) return fixed->second;
-    const auto& names = node.form->names;
-    const auto found = std::find(names.begin(), names.end(), param);
-    const auto at = static_cast<std::size_t>(found - names.begin());
-    if (found != names.end() && at < node.args.size()) return node.args[at];
+  FXF_ASSERT(node.row != nullptr, "{} ({}) has no row to name its argument {}", node.name, node.target, param);
+  if (node.form != nullptr) return formed_arg(node, param);
+  const auto& params = node.row->params;
+  for (std::size_t i = 0; i < params.size() && i < node.args.size(); ++i) {
+    if (params[i] == param) return node.args[i];
   }
-  if (node.row != nullptr) {
-    if (const auto fallback = node.row->defaults.find(param); fallback != node.row->defaults.end()) return fallback->second;
-  }
+  if (const auto it = node.row->defaults.find(param); it != node.row->defaults.end()) return it->second;
   return none;
 }
 

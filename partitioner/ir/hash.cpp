@@ -2,44 +2,61 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 namespace fxfuser::ir {
 namespace {
 
-// Two independent 64-bit lanes, each a multiply-and-fold of the words; constants are odd and have no structure.
-constexpr std::uint64_t kHigh = 0x9e3779b97f4a7c15ull;
-constexpr std::uint64_t kLow = 0xd6e8feb86659fd93ull;
+constexpr std::uint64_t kSeedHigh = 0x6a09e667f3bcc908u;
+constexpr std::uint64_t kSeedLow = 0xbb67ae8584caa73bu;
+constexpr std::uint64_t kMultiplierA = 0x9e3779b97f4a7c15u;
+constexpr std::uint64_t kMultiplierB = 0xc2b2ae3d27d4eb4fu;
 
-std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
-  __extension__ using Wide = unsigned __int128;
-  const Wide product = static_cast<Wide>(a) * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+constexpr std::uint64_t rotate(std::uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
+
+/// Spreads each input bit over the whole word (a bijection, so no two lanes collapse).
+constexpr std::uint64_t avalanche(std::uint64_t x) {
+  x ^= x >> 32;
+  x *= kMultiplierA;
+  x ^= x >> 29;
+  x *= kMultiplierB;
+  x ^= x >> 32;
+  return x;
 }
 
-std::uint64_t finish(std::uint64_t x) {
-  x ^= x >> 29;
-  x *= 0xbf58476d1ce4e5b9ull;
-  return x ^ (x >> 32);
+/// Two coupled lanes: each word enters both by different ways, and each lane is fed to the other.
+void absorb(Hash128& state, std::uint64_t word) {
+  state.low = rotate(state.low ^ avalanche(word + kMultiplierB), 27) * kMultiplierA + state.high;
+  state.high = rotate(state.high + avalanche(word ^ kMultiplierA), 31) * kMultiplierB ^ state.low;
+}
+
+Hash128 finish(Hash128 state) {
+  const std::uint64_t low = avalanche(state.low + rotate(state.high, 17));
+  const std::uint64_t high = avalanche(state.high ^ (low * kMultiplierB));
+  return {high, low + rotate(high, 23)};
+}
+
+/// Little-endian whatever the machine is.
+std::uint64_t word_at(std::string_view bytes, std::size_t at) {
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < 8 && at + i < bytes.size(); ++i) {
+    word |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  }
+  return word;
 }
 
 }  // namespace
 
 Hash128 hash_bytes(std::string_view bytes) {
-  std::uint64_t high = kHigh ^ bytes.size(), low = kLow + bytes.size();
-  while (!bytes.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t count = bytes.size() < 8 ? bytes.size() : 8;
-    std::memcpy(&word, bytes.data(), count);
-    bytes.remove_prefix(count);
-    high = fold(high ^ word, kLow) + 0x2545f4914f6cdd1dull;
-    low = fold(low + word, kHigh) ^ high;
-  }
-  return {finish(high), finish(low)};
+  Hash128 state{kSeedHigh, kSeedLow};
+  for (std::size_t at = 0; at < bytes.size(); at += 8) absorb(state, word_at(bytes, at));
+  absorb(state, bytes.size());  // tells trailing zero bytes from padding
+  return finish(state);
 }
 
 Hash128 combine(Hash128 a, Hash128 b) {
-  return {finish(fold(a.high ^ (b.low + kHigh), kLow) ^ b.high), finish(fold(a.low + b.high, kHigh) + b.low)};
+  Hash128 state = a;
+  absorb(state, b.high);
+  absorb(state, b.low);
+  return finish(state);
 }
 
 std::string to_hex(const Hash128& hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }

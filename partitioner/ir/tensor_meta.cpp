@@ -1,11 +1,11 @@
 #include "partitioner/ir/tensor_meta.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
 #include "partitioner/ir/error.h"
-
-#include <fmt/ranges.h>
 
 namespace fxfuser::ir {
 
@@ -14,8 +14,12 @@ std::int64_t TensorMeta::numel() const {
 }
 
 Sizes contiguous_strides(const Sizes& sizes) {
-  Sizes strides(sizes.size(), 1);
-  for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<std::int64_t>(sizes[d], 1);
+  Sizes strides(sizes.size());
+  std::int64_t next = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = next;
+    next *= std::max<std::int64_t>(sizes[i], 1);
+  }
   return strides;
 }
 
@@ -25,37 +29,43 @@ TensorMeta contiguous(DType dtype, Device device, Sizes sizes) {
 }
 
 bool is_contiguous(const TensorMeta& meta) {
-  if (meta.numel() == 0) return true;
   std::int64_t expected = 1;
-  for (std::size_t d = meta.sizes.size(); d-- > 0;) {
-    if (meta.sizes[d] == 1) continue;
-    if (meta.strides[d] != expected) return false;
-    expected *= meta.sizes[d];
+  for (std::size_t i = meta.sizes.size(); i-- > 0;) {
+    if (meta.sizes[i] == 0) return true;  // nothing to lay out
+  }
+  for (std::size_t i = meta.sizes.size(); i-- > 0;) {
+    if (meta.sizes[i] == 1) continue;
+    if (meta.strides[i] != expected) return false;
+    expected *= meta.sizes[i];
   }
   return true;
 }
 
 bool is_non_overlapping_and_dense(const TensorMeta& meta) {
   if (meta.numel() == 0) return true;
-  std::vector<std::size_t> order;
-  for (std::size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (meta.sizes[d] != 1) order.push_back(d);
+  std::vector<std::size_t> dims;
+  for (std::size_t i = 0; i < meta.sizes.size(); ++i) {
+    if (meta.sizes[i] != 1) dims.push_back(i);
   }
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return meta.strides[a] < meta.strides[b]; });
+  std::sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return meta.strides[a] < meta.strides[b]; });
   std::int64_t expected = 1;
-  for (std::size_t d : order) {
-    if (meta.strides[d] != expected) return false;
-    expected *= meta.sizes[d];
+  for (const std::size_t dim : dims) {
+    if (meta.strides[dim] != expected) return false;
+    expected *= meta.sizes[dim];
   }
   return true;
 }
 
 std::string to_string(const Device& device) {
-  const char* kind = device.kind == DeviceKind::Cpu    ? "cpu"
-                     : device.kind == DeviceKind::Cuda ? "cuda"
-                     : device.kind == DeviceKind::Meta ? "meta"
-                                                       : "other";
-  return device.index < 0 ? std::string(kind) : fmt::format("{}:{}", kind, device.index);
+  std::string text;
+  switch (device.kind) {
+    case DeviceKind::Cpu: text = "cpu"; break;
+    case DeviceKind::Cuda: text = "cuda"; break;
+    case DeviceKind::Meta: text = "meta"; break;
+    case DeviceKind::Other: text = "other"; break;
+  }
+  if (device.index >= 0) text += fmt::format(":{}", device.index);
+  return text;
 }
 
 std::string to_string(const TensorMeta& meta) {
@@ -65,20 +75,16 @@ std::string to_string(const TensorMeta& meta) {
 }
 
 Sizes broadcast_shapes(const Sizes& a, const Sizes& b) {
-  const Sizes& longer = a.size() >= b.size() ? a : b;
-  const Sizes& shorter = a.size() >= b.size() ? b : a;
-  Sizes out = longer;
-  const std::size_t shift = longer.size() - shorter.size();
-  for (std::size_t d = 0; d < shorter.size(); ++d) {
-    std::int64_t& size = out[d + shift];
-    if (size == 1) {
-      size = shorter[d];
-    } else {
-      FXF_CHECK(shorter[d] == 1 || shorter[d] == size, Value, "shapes [{}] and [{}] don't broadcast", fmt::join(a, ", "),
-                fmt::join(b, ", "));
-    }
+  const std::size_t rank = std::max(a.size(), b.size());
+  Sizes result(rank);
+  for (std::size_t i = 0; i < rank; ++i) {  // i counts from the right
+    const std::int64_t left = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t right = i < b.size() ? b[b.size() - 1 - i] : 1;
+    FXF_CHECK(left == right || left == 1 || right == 1, Value, "shapes [{}] and [{}] can't be broadcast together",
+              fmt::join(a, ", "), fmt::join(b, ", "));
+    result[rank - 1 - i] = left == 1 ? right : left;
   }
-  return out;
+  return result;
 }
 
 }  // namespace fxfuser::ir
