@@ -37,6 +37,7 @@ bool covers_space(const Fusion& fusion, const FusionOutput& output) {
   std::uint64_t bounded = 0;
   for (const Bound& bound : output.bounds) bounded |= axes_of(bound.form);
   const bool full = is_full_level(fusion, output);
+  if (full && iteration_count(fusion) == 0) return true;  // nothing is written
   const std::uint64_t addressed = axes_of(output.form) | bounded;
   for (std::size_t a = 0; a < fusion.axes.size(); ++a) {
     if (fusion.axes[a].size <= 1 || (addressed & axis_bit(a)) != 0) continue;
