@@ -1,0 +1,135 @@
+"""Generated CUDA kernels against a float64 reference, with the layouts of eager, and the launches they must make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest_shared import measured
+from numerics import check_against_reference, check_close, widened
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+import fxfuser
+from fxfuser import execute
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+RAISE = {"on_error": "raise"}
+
+
+def run(fn: Callable[..., Any], *args: torch.Tensor, kernels: int | None = None) -> None:
+    """Executes, compares with float64, and asserts that generated CUDA kernels ran."""
+    with torch.no_grad():
+        gm = make_fx(fn)(*args)
+        before = fxfuser.stats()["launches"]["cuda"]
+        ours = execute(gm, *args, executor_parameters=RAISE)
+        torch.cuda.synchronize()
+        count = fxfuser.stats()["launches"]["cuda"] - before
+        assert count > 0 if kernels is None else count == kernels, f"{count} kernels ran"
+        eager = gm(*args)
+        reference = fn(*(widened(arg) for arg in args))
+    for index, (a, b, c) in enumerate(zip(*map(pytree.tree_leaves, (ours, eager, reference)), strict=True)):
+        check_against_reference(a, b, c, f"result {index}")
+
+
+def cuda(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (1000,), (33, 65), (128, 1024), (1 << 20,), (7, 11, 13, 17)], ids=str)
+def test_pointwise(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    run(lambda x, y: torch.sigmoid(x * 1.5 + y) * F.gelu(x), cuda(*shape, dtype=dtype), cuda(*shape, dtype=dtype), kernels=1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [1, 7, 64, 255, 256, 1024, 4095, 4096, 8192, 20000, 50257, 131072])
+def test_softmax(dtype: torch.dtype, n: int) -> None:
+    run(lambda x: torch.softmax(x, -1), cuda(19, n, dtype=dtype), kernels=1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [8, 96, 768, 1000, 4096, 12288, 65536])
+def test_residual_layer_norm(dtype: torch.dtype, n: int) -> None:
+    run(lambda x, r, w, b: F.layer_norm(x + r, (n,), w, b), cuda(33, n, dtype=dtype), cuda(33, n, dtype=dtype), cuda(n, dtype=dtype), cuda(n, dtype=dtype), kernels=1)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, (0, 2), (1, 2), (0, 1), None], ids=str)
+@pytest.mark.parametrize("shape", [(5, 6, 7), (64, 33, 128), (1, 4096, 3), (2048, 2, 130)], ids=str)
+def test_reductions(dim: Any, shape: tuple[int, ...]) -> None:
+    x = cuda(*shape)
+    run(lambda x: (x * 2).sum() if dim is None else (x * 2).sum(dim), x)
+    run(lambda x: x.amax() if dim is None else x.amax(dim), x)
+
+
+@pytest.mark.parametrize("shape", [(1 << 22,), (7, 1 << 19), (1 << 19, 7), (3, 1 << 20)], ids=str)
+def test_long_reductions(shape: tuple[int, ...]) -> None:
+    x = cuda(*shape)
+    run(lambda x: (x * x).sum(-1), x)
+    run(lambda x: x.mean(0), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_transposes(dtype: torch.dtype) -> None:
+    run(lambda x, y: torch.relu(x.t() + y), cuda(130, 257, dtype=dtype), cuda(257, 130, dtype=dtype), kernels=1)
+    run(lambda x: x.permute(0, 3, 1, 2) * 2, cuda(2, 33, 35, 64, dtype=dtype), kernels=1)
+
+
+def test_argmax_and_indices() -> None:
+    x = cuda(65, 1000)
+    run(lambda x: (x.argmax(-1), x.max(-1)[1], x.min(0)[0]), x)
+
+
+def test_indexed_reads() -> None:
+    table, index = cuda(100, 64), torch.randint(0, 100, (7, 9), device="cuda")
+    run(lambda t: F.embedding(index, t) * 2 + 1, table)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.empty(0, 5, device="cuda"),
+        lambda: torch.randn((), device="cuda"),
+        lambda: torch.randn(1, 7, device="cuda").expand(6, 7),
+        lambda: torch.randn(2, 3, 8, 8, device="cuda").to(memory_format=torch.channels_last),
+        lambda: torch.randn(65, device="cuda")[1:],
+        lambda: torch.randn(12, 10, device="cuda")[::2, 1::3],
+    ],
+    ids=["empty", "0-dim", "expanded", "channels_last", "misaligned", "sliced"],
+)
+def test_awkward_layouts(make: Callable[[], torch.Tensor]) -> None:
+    x = make()
+    gm = make_fx(lambda t: torch.sigmoid(t) * 3 - t)(x)
+    check_close(execute(gm, x, executor_parameters=RAISE), gm(x), "layout")
+
+
+def test_streams_and_many_sizes() -> None:
+    gm = make_fx(lambda x: torch.softmax(x * 2, -1).sum(-1))(cuda(8, 64))
+    stream = torch.cuda.Stream()
+    compiles = 0
+    for rows in range(1, 40):
+        x = cuda(rows, 64)
+        with torch.cuda.stream(stream):
+            stream.wait_stream(torch.cuda.default_stream())
+            out = execute(gm, x, executor_parameters=RAISE)
+        torch.cuda.synchronize()
+        torch.testing.assert_close(out, gm(x))
+        if rows == 2:
+            compiles = fxfuser.stats()["compiles"]
+    assert fxfuser.stats()["compiles"] <= compiles + 8
+
+
+def test_deterministic() -> None:
+    gm = make_fx(lambda x: (x.sum(), x.softmax(0)))(cuda(1 << 16, 3))
+    x = cuda(1 << 16, 3)
+    first = execute(gm, x)
+    for _ in range(5):
+        for a, b in zip(first, execute(gm, x), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_zz_floor() -> None:
+    measured("cuda_kernel_launches", fxfuser.stats()["launches"]["cuda"])
