@@ -8,8 +8,8 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr std::int64_t kMaxVectors = 16;      // a thread's part of a row is unrolled: bounded text
-constexpr std::int64_t kThreadBytes = 256;    // of a row, unpacked to 32 bits, that a thread can hold
+constexpr std::int64_t kMaxVectors = 16;    // a thread's part of a row is unrolled: bounded text
+constexpr std::int64_t kThreadBytes = 256;  // of a row, unpacked to 32 bits, that a thread can hold
 constexpr std::int64_t kWarpLanes = 32;
 
 std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
@@ -42,7 +42,9 @@ RowBytes row_bytes(const Fusion& fusion) {
   return bytes;
 }
 
-std::int64_t largest_block(const ArchInfo& arch) { return floor_pow2(std::min(1024, arch.max_threads_per_sm / 2)); }
+std::int64_t largest_block(const ArchInfo& arch) {
+  return floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
+}
 
 /// Bytes of a row that a thread can hold when a block has this many: half its registers.
 std::int64_t thread_bytes(const ArchInfo& arch, std::int64_t threads) {
@@ -156,6 +158,8 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
 
 }  // namespace
 
-Scheduler normalization_scheduler() { return {"normalization", refuses, plan}; }
+Scheduler normalization_scheduler() {
+  return {"normalization", refuses, plan};
+}
 
 }  // namespace fxfuser::codegen

@@ -7,28 +7,33 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr std::size_t kMaxTensors = 64;               // pointers and their strides fit the 4 KiB of a launch
-constexpr std::int64_t kHostTask = 32768;             // elements of simple work that pay for waking a thread
-constexpr int kSimpleSlots = 8;                       // a load, a store and a few operations
+constexpr std::size_t kMaxTensors = 64;    // pointers and their strides fit the 4 KiB of a launch
+constexpr std::int64_t kHostTask = 32768;  // elements of simple work that pay for waking a thread
+constexpr int kSimpleSlots = 8;            // a load, a store and a few operations
 
-constexpr int kLoadSlots = 2;                         // address and load
+constexpr int kLoadSlots = 2;  // address and load
 constexpr int kStoreSlots = 2;
 constexpr int kConvertSlots = 1;
-constexpr int kSelectSlots = 3;                       // compare, compare, select
-constexpr int kSpecialSlots = 8;                      // special-function units run at an eighth of the rate
+constexpr int kSelectSlots = 3;   // compare, compare, select
+constexpr int kSpecialSlots = 8;  // special-function units run at an eighth of the rate
 
 int expr_slots(const Expr& expr) {
   const bool narrow = ir::is_reduced_float(expr.dtype);
   switch (expr.kind) {
-    case ExprKind::Load: return kLoadSlots + (narrow ? kConvertSlots : 0) + 2 * static_cast<int>(expr.indirect.size());
+    case ExprKind::Load:
+      return kLoadSlots + (narrow ? kConvertSlots : 0) + 2 * static_cast<int>(expr.indirect.size());
     case ExprKind::Compute:
     case ExprKind::Reduce:
       return expr.row == nullptr ? 1 : std::max(expr.row->cost_slots, 1) + kSpecialSlots * expr.row->cost_special;
-    case ExprKind::Cast: return narrow ? 2 * kConvertSlots : kConvertSlots;
-    case ExprKind::Select: return kSelectSlots * static_cast<int>(std::max<std::size_t>(expr.bounds.size(), 1));
-    case ExprKind::Index: return 1;
+    case ExprKind::Cast:
+      return narrow ? 2 * kConvertSlots : kConvertSlots;
+    case ExprKind::Select:
+      return kSelectSlots * static_cast<int>(std::max<std::size_t>(expr.bounds.size(), 1));
+    case ExprKind::Index:
+      return 1;
     case ExprKind::Number:
-    case ExprKind::Scalar: return 0;
+    case ExprKind::Scalar:
+      return 0;
   }
   return 1;
 }
@@ -48,7 +53,9 @@ bool covers_space(const Fusion& fusion, const FusionOutput& output) {
 
 }  // namespace
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a <= 0 ? 0 : (a - 1) / b + 1; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a <= 0 ? 0 : (a - 1) / b + 1;
+}
 
 std::int64_t floor_pow2(std::int64_t value) {
   return value < 1 ? 1 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
@@ -135,8 +142,8 @@ std::optional<partitioner::Reason> no_schedule(std::string detail) {
 std::optional<partitioner::Reason> refuse_any(const Fusion& fusion) {
   if (fusion.axes.size() > 64) return no_schedule("more than 64 axes");
   if (fusion.inputs.size() + fusion.outputs.size() > kMaxTensors)
-    return no_schedule(fmt::format("{} tensors, a kernel takes at most {}", fusion.inputs.size() + fusion.outputs.size(),
-                                   kMaxTensors));
+    return no_schedule(
+        fmt::format("{} tensors, a kernel takes at most {}", fusion.inputs.size() + fusion.outputs.size(), kMaxTensors));
   const std::uint64_t reduced = fusion.reduced_mask();
   for (const Expr& expr : fusion.body) {
     if (expr.kind != ExprKind::Reduce || expr.over == reduced) continue;

@@ -20,7 +20,9 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 std::int64_t floor_pow2(std::int64_t value);
 std::int64_t ceil_pow2(std::int64_t value);
 
-inline std::uint64_t axis_bit(std::size_t axis) { return std::uint64_t{1} << axis; }
+inline std::uint64_t axis_bit(std::size_t axis) {
+  return std::uint64_t{1} << axis;
+}
 /// Axes with a coefficient other than 0.
 std::uint64_t axes_of(const Affine& form);
 std::int64_t coefficient(const Affine& form, int axis);

@@ -46,7 +46,8 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   }
   // Small problems: a narrower vector until there is a block for each SM.
   const std::int64_t spread = floor_pow2(count / (static_cast<std::int64_t>(arch.sm_count) * kSmallBlock));
-  choose_vector(fusion, arch, options, innermost, static_cast<int>(std::min<std::int64_t>(spread, arch.vector_bytes)), schedule);
+  choose_vector(fusion, arch, options, innermost, static_cast<int>(std::min<std::int64_t>(spread, arch.vector_bytes)),
+                schedule);
   schedule.unroll = choose_unroll(fusion, arch, count, schedule);
   const std::int64_t work = count / (static_cast<std::int64_t>(schedule.vector) * schedule.unroll);
   const bool large = work >= static_cast<std::int64_t>(arch.sm_count) * kLargeBlock * 2;
@@ -57,6 +58,8 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
 
 }  // namespace
 
-Scheduler pointwise_scheduler() { return {"pointwise", refuses, plan}; }
+Scheduler pointwise_scheduler() {
+  return {"pointwise", refuses, plan};
+}
 
 }  // namespace fxfuser::codegen

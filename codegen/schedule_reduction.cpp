@@ -109,14 +109,19 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
   s.tier = Tier::MultiPass;
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
-  if (arch.target == Target::Host) plan_host(fusion, s);
-  else if (s.inner) plan_rows(fusion, arch, s);
-  else plan_columns(fusion, arch, s);
+  if (arch.target == Target::Host)
+    plan_host(fusion, s);
+  else if (s.inner)
+    plan_rows(fusion, arch, s);
+  else
+    plan_columns(fusion, arch, s);
   return s;
 }
 
 }  // namespace
 
-Scheduler reduction_scheduler() { return {"reduction", refuses, plan}; }
+Scheduler reduction_scheduler() {
+  return {"reduction", refuses, plan};
+}
 
 }  // namespace fxfuser::codegen

@@ -16,7 +16,8 @@ int tile_of(const Fusion& fusion, const ArchInfo& arch) {
   if (arch.target == Target::Host) return kHostTile;
   int tile = widest_itemsize(fusion) <= 2 ? 64 : 32;
   // A tile and its padding for one input at least.
-  while (tile > 8 && static_cast<std::int64_t>(tile) * (tile + 1) * widest_itemsize(fusion) > arch.shared_per_block) tile /= 2;
+  while (tile > 8 && static_cast<std::int64_t>(tile) * (tile + 1) * widest_itemsize(fusion) > arch.shared_per_block)
+    tile /= 2;
   return tile;
 }
 
@@ -52,7 +53,8 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
       if (expr.kind == ExprKind::Load) ++loads[expr.input];
     for (const Expr& expr : fusion.body) {
       // An input that is read twice, at different places, would need two tiles: it is read as it lies.
-      if (expr.kind != ExprKind::Load || loads[expr.input] != 1 || other_axis(fusion, expr, output_axis, tile) != axis) continue;
+      if (expr.kind != ExprKind::Load || loads[expr.input] != 1 || other_axis(fusion, expr, output_axis, tile) != axis)
+        continue;
       const std::int64_t size = ir::itemsize(fusion.inputs[expr.input].meta.dtype);
       const std::int64_t needed = static_cast<std::int64_t>(tile) * (tile + 1) * size;
       if (arch.target == Target::Cuda && shared + needed > room) continue;
@@ -75,7 +77,8 @@ std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&
   const int axis = static_cast<int>(fusion.axes.size()) - 1;
   for (const FusionOutput& output : fusion.outputs)
     if (coefficient(output.form, axis) != 1) return no_schedule("an output is not contiguous along the innermost axis");
-  if (find_tiling(fusion, arch).axis < 0) return no_schedule("no input that is contiguous along another axis than the outputs");
+  if (find_tiling(fusion, arch).axis < 0)
+    return no_schedule("no input that is contiguous along another axis than the outputs");
   return std::nullopt;
 }
 
@@ -99,6 +102,8 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
 
 }  // namespace
 
-Scheduler transpose_scheduler() { return {"transpose", refuses, plan}; }
+Scheduler transpose_scheduler() {
+  return {"transpose", refuses, plan};
+}
 
 }  // namespace fxfuser::codegen

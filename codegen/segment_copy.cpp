@@ -10,7 +10,7 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr int kMaxSlots = 12;             // of all the units that are copied for one value
+constexpr int kMaxSlots = 12;  // of all the units that are copied for one value
 constexpr std::size_t kMaxReaders = 8;
 constexpr std::size_t kMaxTensors = 24;
 
@@ -144,8 +144,8 @@ class Copier {
   const Units& units_;
   const KernelBuilder& builder_;
   std::vector<FinalGroup>& groups_;
-  std::vector<std::size_t> owner_;               // by value: the group that stores it
-  std::vector<std::set<std::size_t>> readers_;   // by value: the groups that load it
+  std::vector<std::size_t> owner_;              // by value: the group that stores it
+  std::vector<std::set<std::size_t>> readers_;  // by value: the groups that load it
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ constexpr double kLaunchNs = 2000.0;
 constexpr double kHostBytesPerNs = 8.0;
 constexpr double kHostSlotsPerNs = 24.0;
 constexpr double kHostLaunchNs = 1500.0;
-constexpr double kStrided = 4.0;          // whole sectors (lines on the host) move for one element
-constexpr double kReread = 0.4;           // of a row that was read a moment ago
+constexpr double kStrided = 4.0;  // whole sectors (lines on the host) move for one element
+constexpr double kReread = 0.4;   // of a row that was read a moment ago
 constexpr std::int64_t kHostCache = 256 * 1024;
 
 double footprint(const Fusion& fusion, std::uint64_t axes) {
@@ -79,15 +79,16 @@ double grid(const Fusion& fusion, const Schedule& s) {
     case ScheduleKind::Reduction:
     case ScheduleKind::Normalization:
       if (s.inner) return std::max(1.0, kept / s.rows_per_block) * s.split * s.cluster;
-      return static_cast<double>(ceil_div(static_cast<std::int64_t>(across), s.threads_per_row * s.vector)) * (kept / across) *
-             s.split;
+      return static_cast<double>(ceil_div(static_cast<std::int64_t>(across), s.threads_per_row * s.vector)) *
+             (kept / across) * s.split;
   }
   return 1;
 }
 
 /// Share of the bandwidth that the bytes in flight can draw.
 double utilisation(const Fusion& fusion, const Schedule& s, const ArchInfo& arch) {
-  const double resident = std::min(grid(fusion, s), arch.sm_count * static_cast<double>(arch.max_threads_per_sm) / s.threads);
+  const double resident =
+      std::min(grid(fusion, s), arch.sm_count * static_cast<double>(arch.max_threads_per_sm) / s.threads);
   const double each = static_cast<double>(s.vector) * static_cast<double>(widest_itemsize(fusion)) * s.unroll *
                       (s.kind == ScheduleKind::Normalization ? s.vectors_per_thread : 1);
   const double in_flight = resident * s.threads * each;
@@ -100,7 +101,8 @@ double host_threads(const Fusion& fusion, const Schedule& s, const ArchInfo& arc
   double items = static_cast<double>(iteration_count(fusion));
   if (s.kind == ScheduleKind::Reduction || s.kind == ScheduleKind::Normalization)
     items = static_cast<double>(fusion.kept_numel()) * s.split;
-  else if (s.kind == ScheduleKind::Transpose) items /= s.tile * s.tile;
+  else if (s.kind == ScheduleKind::Transpose)
+    items /= s.tile * s.tile;
   return std::clamp(items / static_cast<double>(s.split > 1 ? 1 : s.grain), 1.0, static_cast<double>(arch.sm_count));
 }
 

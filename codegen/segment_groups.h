@@ -26,12 +26,12 @@ struct Built {
 
 struct Group {
   bool alive = true;
-  std::vector<UnitId> units;         // ascending
-  std::vector<ir::ValueId> reads;    // from outside, ascending
-  std::vector<ir::ValueId> stores;   // read outside or wanted, ascending
+  std::vector<UnitId> units;        // ascending
+  std::vector<ir::ValueId> reads;   // from outside, ascending
+  std::vector<ir::ValueId> stores;  // read outside or wanted, ascending
   std::set<GroupId> before, after;
   std::int64_t space = 1;
-  std::size_t nodes = 0;             // with the free ones, each counted once a unit
+  std::size_t nodes = 0;  // with the free ones, each counted once a unit
   std::int64_t position = 0;
   std::optional<Built> built;
 };
@@ -81,7 +81,8 @@ class Groups {
   std::vector<GroupId> forward_, backward_;  // of the last merge_makes_cycle
 };
 
-/// Groups of pointwise units along edges with one reader and equal sizes: they can merge without looking. (segment_merge.cpp)
+/// Groups of pointwise units along edges with one reader and equal sizes: they can merge without looking.
+/// (segment_merge.cpp)
 std::vector<std::vector<UnitId>> premerge_chains(const Units& units);
 /// The queue of bytes saved. (segment_merge.cpp)
 void merge_groups(const Units& units, const KernelBuilder& builder, Groups& groups);

@@ -12,11 +12,11 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr std::size_t kMaxNodes = 96;        // of a group, so that one kernel's text and planning stay bounded
-constexpr std::size_t kMaxTensors = 24;      // inputs and outputs
-constexpr std::size_t kMaxChain = 64;        // units merged without looking
+constexpr std::size_t kMaxNodes = 96;    // of a group, so that one kernel's text and planning stay bounded
+constexpr std::size_t kMaxTensors = 24;  // inputs and outputs
+constexpr std::size_t kMaxChain = 64;    // units merged without looking
 constexpr std::size_t kMaxChainReads = 16;
-constexpr std::size_t kNearReaders = 4;      // readers of one value that are tried with each other
+constexpr std::size_t kNearReaders = 4;  // readers of one value that are tried with each other
 
 bool contains(const std::vector<ir::ValueId>& sorted, ir::ValueId value) {
   return std::binary_search(sorted.begin(), sorted.end(), value);
@@ -26,14 +26,13 @@ struct Pair {
   std::int64_t saved = 0;
   GroupId a = 0, b = 0;  // a < b
   /// Most bytes first; the older groups where equal.
-  bool operator<(const Pair& other) const {
-    return std::tuple(saved, other.a, other.b) < std::tuple(other.saved, a, b);
-  }
+  bool operator<(const Pair& other) const { return std::tuple(saved, other.a, other.b) < std::tuple(other.saved, a, b); }
 };
 
 class Merger {
  public:
-  Merger(const Units& units, const KernelBuilder& builder, Groups& groups) : units_(units), builder_(builder), groups_(groups) {}
+  Merger(const Units& units, const KernelBuilder& builder, Groups& groups)
+      : units_(units), builder_(builder), groups_(groups) {}
 
   void run() {
     for (GroupId id = 0; id < groups_.count(); ++id) push_pairs(id);
@@ -67,7 +66,8 @@ class Merger {
     const GroupId other = groups_.of(reader);
     if (other == id) return 0;
     // Side by side only over the same space and where the value is a large part of it.
-    if (groups_[other].space == groups_[id].space && units_.graph.meta(value).numel() * 2 >= groups_[id].space) push(id, other);
+    if (groups_[other].space == groups_[id].space && units_.graph.meta(value).numel() * 2 >= groups_[id].space)
+      push(id, other);
     return 1;
   }
 
@@ -99,8 +99,7 @@ class Merger {
   bool needed_by_others(ir::ValueId value, GroupId a, GroupId b) const {
     if (units_.wanted[value]) return true;
     const std::vector<UnitId>& readers = units_.readers[value];
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](UnitId u) { return groups_.of(u) != a && groups_.of(u) != b; });
+    return std::any_of(readers.begin(), readers.end(), [&](UnitId u) { return groups_.of(u) != a && groups_.of(u) != b; });
   }
 
   GroupId try_merge(GroupId a, GroupId b) {
@@ -171,6 +170,8 @@ std::vector<std::vector<UnitId>> premerge_chains(const Units& units) {
   return chains;
 }
 
-void merge_groups(const Units& units, const KernelBuilder& builder, Groups& groups) { Merger(units, builder, groups).run(); }
+void merge_groups(const Units& units, const KernelBuilder& builder, Groups& groups) {
+  Merger(units, builder, groups).run();
+}
 
 }  // namespace fxfuser::codegen

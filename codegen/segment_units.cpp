@@ -12,8 +12,12 @@ namespace {
 constexpr int kCheapSlots = 8;
 constexpr int kSpecialSlots = 8;
 
-bool is_kind(const ir::Node& node, ir::OpKind kind) { return node.row != nullptr && node.row->kind == kind; }
-bool is_free(const ir::Node& node) { return is_kind(node, ir::OpKind::View) || is_kind(node, ir::OpKind::Factory); }
+bool is_kind(const ir::Node& node, ir::OpKind kind) {
+  return node.row != nullptr && node.row->kind == kind;
+}
+bool is_free(const ir::Node& node) {
+  return is_kind(node, ir::OpKind::View) || is_kind(node, ir::OpKind::Factory);
+}
 
 /// Strides that make `sizes` a view of a tensor, or nullopt where the data would have to move.
 std::optional<ir::Sizes> reshaped_strides(const ir::TensorMeta& from, const ir::Sizes& sizes) {

@@ -12,21 +12,30 @@ namespace {
 
 std::string_view name(ScheduleKind kind) {
   switch (kind) {
-    case ScheduleKind::Pointwise: return "pointwise";
-    case ScheduleKind::Reduction: return "reduction";
-    case ScheduleKind::Normalization: return "normalization";
-    case ScheduleKind::Transpose: return "transpose";
+    case ScheduleKind::Pointwise:
+      return "pointwise";
+    case ScheduleKind::Reduction:
+      return "reduction";
+    case ScheduleKind::Normalization:
+      return "normalization";
+    case ScheduleKind::Transpose:
+      return "transpose";
   }
   return "?";
 }
 
 std::string_view name(Tier tier) {
   switch (tier) {
-    case Tier::Warp: return "warp";
-    case Tier::Block: return "block";
-    case Tier::Shared: return "shared";
-    case Tier::Cluster: return "cluster";
-    case Tier::MultiPass: return "multipass";
+    case Tier::Warp:
+      return "warp";
+    case Tier::Block:
+      return "block";
+    case Tier::Shared:
+      return "shared";
+    case Tier::Cluster:
+      return "cluster";
+    case Tier::MultiPass:
+      return "multipass";
   }
   return "?";
 }

@@ -10,7 +10,9 @@
 namespace fxfuser::codegen {
 namespace {
 
-bool divides(std::int64_t vector, std::int64_t value) { return value % vector == 0; }
+bool divides(std::int64_t vector, std::int64_t value) {
+  return value % vector == 0;
+}
 
 /// Every address that the form gives at a multiple of `vector` along `axis` is itself a multiple of it.
 bool aligned_form(const Fusion& fusion, const Affine& form, int axis, std::int64_t vector) {
@@ -56,7 +58,8 @@ bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOp
   return divides(vector * ir::itemsize(fusion.inputs[input].meta.dtype), known > 0 ? known : 16);
 }
 
-Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, std::int64_t vector) {
+Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis,
+                   std::int64_t vector) {
   Access access;
   const auto too_wide = [&](DType dtype) { return vector * ir::itemsize(dtype) > arch.vector_bytes; };
   access.inputs.assign(fusion.inputs.size(), false);
@@ -64,14 +67,17 @@ Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpt
   std::vector<bool> refused(fusion.inputs.size(), false);
   for (const Expr& expr : fusion.body) {
     if (expr.kind != ExprKind::Load) continue;
-    if (aligned_load(fusion, expr, axis, vector)) access.inputs[expr.input] = true;
-    else refused[expr.input] = true;
+    if (aligned_load(fusion, expr, axis, vector))
+      access.inputs[expr.input] = true;
+    else
+      refused[expr.input] = true;
   }
   for (std::size_t i = 0; i < fusion.inputs.size(); ++i)
-    access.inputs[i] = access.inputs[i] && !refused[i] && !fusion.inputs[i].scalar && !too_wide(fusion.inputs[i].meta.dtype) &&
-                       pointer_allows(fusion, arch, options, i, vector);
+    access.inputs[i] = access.inputs[i] && !refused[i] && !fusion.inputs[i].scalar &&
+                       !too_wide(fusion.inputs[i].meta.dtype) && pointer_allows(fusion, arch, options, i, vector);
   for (std::size_t o = 0; o < fusion.outputs.size(); ++o)
-    access.outputs[o] = aligned_form(fusion, fusion.outputs[o].form, axis, vector) && !too_wide(fusion.outputs[o].meta.dtype);
+    access.outputs[o] =
+        aligned_form(fusion, fusion.outputs[o].form, axis, vector) && !too_wide(fusion.outputs[o].meta.dtype);
 
   const double one = 1.0 / static_cast<double>(vector);
   const std::uint64_t streamed = has_reduce(fusion) ? fusion.reduced_mask() : ~std::uint64_t{0};
@@ -91,7 +97,8 @@ std::int64_t widest_along(const Fusion& fusion, int axis) {
   const std::uint64_t streamed = has_reduce(fusion) ? fusion.reduced_mask() : 0;
   std::int64_t widest = 0;
   for (const Expr& expr : fusion.body)
-    if (expr.kind == ExprKind::Load && coefficient(expr.form, axis) == 1 && (streamed == 0 || (expr.depends & streamed) != 0))
+    if (expr.kind == ExprKind::Load && coefficient(expr.form, axis) == 1 &&
+        (streamed == 0 || (expr.depends & streamed) != 0))
       widest = std::max(widest, ir::itemsize(fusion.inputs[expr.input].meta.dtype));
   for (const FusionOutput& output : fusion.outputs)
     if (coefficient(output.form, axis) == 1 && (streamed == 0 || is_full_level(fusion, output)))
@@ -113,7 +120,8 @@ struct Range {
 
 Range range_of(const Fusion& fusion, const Affine& form) {
   Range range{form.offset, form.offset};
-  for (std::size_t a = 0; a < form.coeff.size(); ++a) range.add(form.coeff[a], std::max<std::int64_t>(fusion.axes[a].size - 1, 0));
+  for (std::size_t a = 0; a < form.coeff.size(); ++a)
+    range.add(form.coeff[a], std::max<std::int64_t>(fusion.axes[a].size - 1, 0));
   return range;
 }
 
@@ -143,7 +151,8 @@ void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpt
   }
 }
 
-void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, Schedule& schedule) {
+void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis,
+                   Schedule& schedule) {
   choose_vector(fusion, arch, options, axis, arch.vector_bytes, schedule);
 }
 

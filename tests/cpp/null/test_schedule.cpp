@@ -107,8 +107,8 @@ TEST_CASE("pointwise: an output that covers a part of the space is refused", "[s
 }
 
 TEST_CASE("reduction: threads a row follow its length", "[schedule]") {
-  for (const auto& [columns, lanes] : {std::pair<std::int64_t, int>{64, 8}, {128, 16}, {2048, 32}, {4096, 64}, {16384, 128},
-                                       {65536, 256}}) {
+  for (const auto& [columns, lanes] :
+       {std::pair<std::int64_t, int>{64, 8}, {128, 16}, {2048, 32}, {4096, 64}, {16384, 128}, {65536, 256}}) {
     const Schedule s = schedule_of(row_sum(65536, columns));
     CAPTURE(columns);
     CHECK(s.kind == ScheduleKind::Reduction);
@@ -204,7 +204,8 @@ TEST_CASE("transpose: inputs along another axis go through a tile", "[schedule]"
 }
 
 TEST_CASE("a host split depends on the sizes only", "[schedule]") {
-  for (const auto& fusion : {row_sum(1, 1 << 24), row_sum(3, 1 << 22), column_sum(1 << 22, 7), normalise(64, 4096), add(999)}) {
+  for (const auto& fusion :
+       {row_sum(1, 1 << 24), row_sum(3, 1 << 22), column_sum(1 << 22, 7), normalise(64, 4096), add(999)}) {
     Schedule one = schedule_of(fusion, ArchInfo::host(1)), many = schedule_of(fusion, ArchInfo::host(64));
     CHECK(one == many);
     CHECK(one.grain >= 1);
@@ -228,10 +229,11 @@ TEST_CASE("every schedule holds together", "[schedule]") {
   std::mt19937 random(7);
   const auto pick = [&](std::int64_t low, std::int64_t high) {
     const double u = std::uniform_real_distribution<double>(0, 1)(random);
-    return static_cast<std::int64_t>(static_cast<double>(low) * std::pow(static_cast<double>(high) / static_cast<double>(low), u));
+    return static_cast<std::int64_t>(static_cast<double>(low) *
+                                     std::pow(static_cast<double>(high) / static_cast<double>(low), u));
   };
-  const std::vector<ArchInfo> machines{kH200, ArchInfo::toy(), ArchInfo::generic(75), ArchInfo::generic(86),
-                                       ArchInfo::generic(100), ArchInfo::host(8)};
+  const std::vector<ArchInfo> machines{
+      kH200, ArchInfo::toy(), ArchInfo::generic(75), ArchInfo::generic(86), ArchInfo::generic(100), ArchInfo::host(8)};
   for (int i = 0; i < 3000; ++i) {
     const std::int64_t rows = pick(1, 1 << 20), columns = pick(1, 1 << 20);
     const DType dtype = i % 3 == 0 ? DType::Float32 : i % 3 == 1 ? DType::BFloat16 : DType::Float64;

@@ -1,5 +1,3 @@
-#include "codegen/segment.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "codegen/segment.h"
 #include "partitioner/ir/op_table.h"
 #include "partitioner/ir/text.h"
 #include "tests/cpp/catch.h"
@@ -42,9 +41,13 @@ const ir::OpTable& table() {
   return made;
 }
 
-Graph parse(std::string_view text) { return ir::parse_graph(text, table()); }
+Graph parse(std::string_view text) {
+  return ir::parse_graph(text, table());
+}
 
-Segmented cut(const Graph& graph, const ArchInfo& arch = ArchInfo::h200()) { return codegen::segment(graph, arch, {}); }
+Segmented cut(const Graph& graph, const ArchInfo& arch = ArchInfo::h200()) {
+  return codegen::segment(graph, arch, {});
+}
 
 /// What every segmentation must hold, whatever it chose.
 void check_sound(const Graph& graph, const Segmented& cut) {
@@ -309,11 +312,16 @@ Graph random_graph(std::mt19937& random, int length) {
                             next, a, full, b);
         break;
       case 2:
-        text += fmt::format("%t{0}: float32[32, 32]@cuda:0 strides=[1, 32] = fxf.permute(%v{1}, [1, 0])\n"
-                            "%v{0}: {2} = fxf.mul(%t{0}, %v{3})\n", next, a, full, b);
+        text += fmt::format(
+            "%t{0}: float32[32, 32]@cuda:0 strides=[1, 32] = fxf.permute(%v{1}, [1, 0])\n"
+            "%v{0}: {2} = fxf.mul(%t{0}, %v{3})\n",
+            next, a, full, b);
         break;
-      case 3: text += fmt::format("%v{}: {} = fxf.exp(%v{})\n", next, full, a); break;
-      default: text += fmt::format("%v{}: {} = fxf.add(%v{}, %v{})\n", next, full, a, b);
+      case 3:
+        text += fmt::format("%v{}: {} = fxf.exp(%v{})\n", next, full, a);
+        break;
+      default:
+        text += fmt::format("%v{}: {} = fxf.add(%v{}, %v{})\n", next, full, a, b);
     }
     ++next;
   }
