@@ -36,6 +36,8 @@ struct Schedule {
   // reduction and normalization
   Tier tier = Tier::MultiPass;
   bool inner = true;         // the innermost axis is reduced; false: columns (threads across kept elements)
+  // inner: threads that share a row, rows a block. Columns: threads across (one vector of kept elements each), threads deep
+  // over the reduced axes. threads_per_row * rows_per_block == threads.
   int threads_per_row = 32;
   int rows_per_block = 1;
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
@@ -46,13 +48,15 @@ struct Schedule {
   std::vector<std::uint32_t> transposed_inputs;  // inputs read through the tile
   int tile_axis = -1;        // the axis those inputs are contiguous in
   // host
-  std::int64_t grain = 1;    // work items (rows, or elements for pointwise) one call of the kernel takes at least
+  // work items one call of the kernel takes at least: elements (pointwise), kept points (reduction, normalization), tiles
+  std::int64_t grain = 1;
 
   bool operator==(const Schedule&) const = default;
 };
 
 struct ScheduleOptions {
   bool deterministic = true;
+  bool allow_cluster = false;  // rows longer than a block's registers may use a cluster (else they are read again)
   // alignment in bytes of each fusion input's pointer as far as known (0: assume 16)
   std::vector<int> input_alignment;
 };
@@ -80,7 +84,12 @@ std::string to_string(const Schedule& schedule);
 /// Widest vector (elements) along the innermost axis that all vectorised accesses allow; fills vector_input/output.
 /// Shared by the four schedulers. (vectorize.cpp)
 void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, Schedule& schedule);
+/// The same, at most `max_vector` elements.
+void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, int max_vector,
+                   Schedule& schedule);
 /// 32 when every reachable element offset of every tensor and the numel fit in 31 bits, else 64.
 int choose_index_bits(const Fusion& fusion);
+/// Predicted issue slots an element of the whole iteration space costs (rows' costs, loads, stores, conversions).
+int slots_per_element(const Fusion& fusion);
 
 }  // namespace fxfuser::codegen

@@ -1,0 +1,165 @@
+// Reductions whose rows go on into values of full size, or into further reductions. While a row fits the registers of a
+// warp or a block it is read once; longer rows are read again in each round.
+
+#include <algorithm>
+
+#include "codegen/schedule_parts.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+constexpr std::int64_t kMaxVectors = 16;    // a thread's part of a row is unrolled: bounded text
+constexpr std::int64_t kThreadBytes = 256;  // of a row, unpacked to 32 bits, that a thread can hold
+constexpr std::int64_t kWarpLanes = 32;
+
+std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
+  if (!has_reduce(fusion)) return no_schedule("no reduction");
+  if (auto reason = refuse_any(fusion)) return reason;
+  const bool full = std::any_of(fusion.outputs.begin(), fusion.outputs.end(),
+                                [&](const FusionOutput& o) { return is_full_level(fusion, o); });
+  if (!full && reduce_rounds(fusion) <= 1) return no_schedule("one round of reductions and no output of full size");
+  return std::nullopt;
+}
+
+/// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
+struct RowBytes {
+  std::int64_t memory = 0;     // an element, as stored
+  std::int64_t registers = 0;  // an element, unpacked
+};
+
+RowBytes row_bytes(const Fusion& fusion) {
+  RowBytes bytes;
+  const std::uint64_t reduced = fusion.reduced_mask();
+  for (const Expr& expr : fusion.body) {
+    if (expr.kind != ExprKind::Load || (expr.depends & reduced) == 0) continue;
+    if ((expr.depends & ~reduced) == 0 && fusion.kept_numel() > 1) continue;
+    const std::int64_t size = ir::itemsize(fusion.inputs[expr.input].meta.dtype);
+    bytes.memory += size;
+    bytes.registers += std::max<std::int64_t>(size, 4);
+  }
+  bytes.memory = std::max<std::int64_t>(bytes.memory, 1);
+  bytes.registers = std::max<std::int64_t>(bytes.registers, 4);
+  return bytes;
+}
+
+std::int64_t largest_block(const ArchInfo& arch) {
+  return floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
+}
+
+/// Bytes of a row that a thread can hold when a block has this many: half its registers.
+std::int64_t thread_bytes(const ArchInfo& arch, std::int64_t threads) {
+  return std::min<std::int64_t>(kThreadBytes, static_cast<std::int64_t>(arch.registers_per_sm) / threads * 4 / 2);
+}
+
+bool row_fits(const ArchInfo& arch, const Schedule& s, const RowBytes& bytes, std::int64_t n, std::int64_t threads) {
+  const std::int64_t vectors = ceil_div(n, threads * s.vector);
+  return vectors <= kMaxVectors && vectors * s.vector * bytes.registers <= thread_bytes(arch, threads);
+}
+
+void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::int64_t block) {
+  s.tier = tier;
+  s.threads = static_cast<int>(block);
+  s.threads_per_row = static_cast<int>(lanes);
+  s.rows_per_block = static_cast<int>(block / lanes);
+  s.vectors_per_thread = static_cast<int>(std::max<std::int64_t>(ceil_div(n, lanes * s.vector), 1));
+}
+
+bool plan_warp(const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, Schedule& s) {
+  const std::int64_t small_row = arch.registers_per_sm / 16;  // 4 KiB on large machines
+  if (n * bytes.memory > small_row) return false;
+  const std::int64_t lanes = std::min(kWarpLanes, ceil_pow2(ceil_div(n, s.vector)));
+  if (!row_fits(arch, s, bytes, n, lanes)) return false;
+  std::int64_t block = std::min<std::int64_t>(128, largest_block(arch));
+  while (block > kWarpLanes && block / lanes > rows) block /= 2;  // no idle warps for a handful of rows
+  set_row(s, Tier::Warp, n, lanes, std::max(block, lanes));
+  return true;
+}
+
+bool plan_block(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Schedule& s) {
+  // Two vectors a thread is best while 512 threads allow it; then more vectors, then 1024 threads.
+  const std::int64_t most = largest_block(arch);
+  std::int64_t lanes = std::clamp<std::int64_t>(ceil_pow2(ceil_div(n, s.vector * 2)), std::min<std::int64_t>(64, most),
+                                                std::min<std::int64_t>(512, most));
+  while (!row_fits(arch, s, bytes, n, lanes)) {
+    if (lanes * 2 > most) return false;
+    lanes *= 2;
+  }
+  set_row(s, Tier::Block, n, lanes, lanes);
+  return true;
+}
+
+/// A cluster of blocks a row: the smallest whose blocks hold their part.
+bool plan_cluster(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Schedule& s) {
+  for (std::int64_t cluster = 2; cluster <= arch.max_cluster; cluster *= 2) {
+    Schedule part = s;
+    if (!plan_block(arch, bytes, ceil_div(n, cluster), part)) continue;
+    part.tier = Tier::Cluster;
+    part.cluster = static_cast<int>(cluster);
+    s = part;
+    return true;
+  }
+  return false;
+}
+
+void plan_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
+  const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
+  const RowBytes bytes = row_bytes(fusion);
+  if (plan_warp(arch, bytes, rows, n, s) || plan_block(arch, bytes, n, s)) return;
+  if (options.allow_cluster && plan_cluster(arch, bytes, n, s)) return;
+  const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 ? 512 : 1024, largest_block(arch));
+  set_row(s, Tier::MultiPass, n, lanes, lanes);
+  s.vectors_per_thread = 1;
+  s.unroll = ceil_div(n, s.vector) >= 4 * lanes ? 4 : 1;
+}
+
+/// Threads across the kept elements, several deep over the reduced axes, which are read again in each round.
+void plan_columns(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
+  const std::int64_t across = fusion.axes.empty() ? 1 : std::max<std::int64_t>(fusion.axes.back().size, 1);
+  const std::int64_t n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
+  const std::int64_t other = fusion.kept_numel() / across;
+  const std::int64_t most = largest_block(arch);
+  const int axis = static_cast<int>(fusion.axes.size()) - 1;
+  std::int64_t lanes = 0;
+  // A narrower vector where wide ones would leave SMs without a block; 128-byte lines want at least 8 lanes.
+  for (int limit = s.vector; limit >= 1; limit /= 2) {
+    choose_vector(fusion, arch, options, axis, limit, s);
+    lanes = std::min<std::int64_t>({kWarpLanes, ceil_pow2(ceil_div(across, s.vector)), most});
+    if (ceil_div(across, lanes * s.vector) * other >= arch.sm_count || s.vector == 1) break;
+  }
+  std::int64_t deep = std::max<std::int64_t>(std::min<std::int64_t>(256, most) / lanes, 1);
+  const std::int64_t blocks = ceil_div(across, lanes * s.vector) * other;
+  if (blocks < arch.sm_count && n >= 1024) deep = std::max(deep, std::min<std::int64_t>(512, most) / lanes);
+  while (deep > 1 && deep * 2 > n) deep /= 2;
+  deep = std::max(deep, ceil_div(std::min(kWarpLanes, most), lanes));  // whole warps
+  s.tier = Tier::MultiPass;
+  s.threads = static_cast<int>(lanes * deep);
+  s.threads_per_row = static_cast<int>(lanes);
+  s.rows_per_block = static_cast<int>(deep);
+  s.vectors_per_thread = 1;
+  s.unroll = n >= deep * 4 ? 4 : 1;
+}
+
+Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options) {
+  Schedule s;
+  s.kind = ScheduleKind::Normalization;
+  s.index_bits = choose_index_bits(fusion);
+  s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
+  choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
+  if (arch.target == Target::Host) {
+    s.threads = s.threads_per_row = s.rows_per_block = 1;
+    s.grain = host_grain(fusion, fusion.reduced_numel());
+  } else if (s.inner) {
+    plan_rows(fusion, arch, options, s);
+  } else {
+    plan_columns(fusion, arch, options, s);
+  }
+  return s;
+}
+
+}  // namespace
+
+Scheduler normalization_scheduler() {
+  return {"normalization", refuses, plan};
+}
+
+}  // namespace fxfuser::codegen

@@ -1,0 +1,127 @@
+// Rows (or columns) folded to one value each, every reduction in one pass, outputs at row level only. A row may be cut into
+// slabs (`split`) whose partials a second stage folds in fixed order: never an atomic.
+
+#include <algorithm>
+
+#include "codegen/schedule_parts.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+constexpr int kLanes = 32;
+constexpr std::int64_t kMaxSplit = 1024;      // partials that one block folds quickly
+constexpr std::int64_t kBlocksPerSm = 4;      // of 256 threads: one resident wave that leaves 64 registers a thread
+constexpr std::int64_t kSingleBlock = 16384;  // elements that one block folds sooner than two stages
+
+std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
+  if (!has_reduce(fusion)) return no_schedule("no reduction");
+  if (auto reason = refuse_any(fusion)) return reason;
+  if (reduce_rounds(fusion) > 1) return no_schedule("a reduction needs the result of another");
+  for (const FusionOutput& output : fusion.outputs)
+    if (is_full_level(fusion, output)) return no_schedule("an output has the size of the reduced operand");
+  return std::nullopt;
+}
+
+/// Threads that share a row of `n` elements.
+std::int64_t ladder(std::int64_t n) {
+  if (n <= 64) return 8;
+  if (n <= 128) return 16;
+  if (n <= 3072) return 32;
+  if (n <= 6144) return 64;
+  return n <= 16384 ? 128 : 256;
+}
+
+void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
+  const std::int64_t rows = fusion.kept_numel(), n = fusion.reduced_numel();
+  const std::int64_t most = floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
+  const std::int64_t vectors = std::max<std::int64_t>(ceil_div(n, s.vector), 1);
+  std::int64_t block = std::min<std::int64_t>(n <= kSingleBlock ? 128 : 256, most);
+  std::int64_t lanes = std::min(ladder(n), block);
+  // Few rows: more threads a row while each still has two vectors to load.
+  const auto blocks = [&] { return ceil_div(rows, block / lanes); };
+  while (blocks() < arch.sm_count && lanes < std::min<std::int64_t>(256, most) && vectors >= 4 * lanes) {
+    lanes *= 2;
+    block = std::max(block, lanes);
+  }
+  while (lanes > 1 && lanes >= 2 * vectors) lanes /= 2;
+  if (rows == 1) block = std::max<std::int64_t>(lanes, std::min<std::int64_t>(kLanes, most));
+  lanes = rows == 1 ? block : lanes;
+  s.threads = static_cast<int>(block);
+  s.threads_per_row = static_cast<int>(lanes);
+  s.rows_per_block = static_cast<int>(block / lanes);
+  std::int64_t unroll = 4;
+  while (unroll > 1 && vectors < lanes * unroll) unroll /= 2;
+  s.unroll = static_cast<int>(unroll);
+
+  if (n <= kSingleBlock || blocks() >= arch.sm_count) return;
+  const std::int64_t wave = kBlocksPerSm * arch.sm_count;
+  const std::int64_t by_grid = wave / std::max<std::int64_t>(blocks(), 1);
+  const std::int64_t by_work = vectors / (lanes * unroll * 2);
+  s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(by_grid, by_work), 1, kMaxSplit));
+}
+
+void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
+  const std::int64_t across = fusion.axes.empty() ? 1 : fusion.axes.back().size;
+  const std::int64_t n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
+  const std::int64_t most = floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
+  const std::int64_t lanes = std::min<std::int64_t>({kLanes, ceil_pow2(ceil_div(across, s.vector)), most});
+  const std::int64_t other = across > 0 ? fusion.kept_numel() / across : 0;
+  const std::int64_t tiles = std::max<std::int64_t>(ceil_div(across, lanes * s.vector) * other, 1);
+  // 8 deep; deeper where few tiles, or narrow ones, would leave the SMs short of loads.
+  std::int64_t deep = std::min<std::int64_t>(256 / lanes, most / lanes);
+  if (tiles * 8 < arch.sm_count) deep = std::min<std::int64_t>(512 / lanes, most / lanes);
+  while (deep > 1 && deep > n) deep /= 2;
+  deep = std::max<std::int64_t>(deep, ceil_div(std::min<std::int64_t>(kLanes, most), lanes));  // whole warps
+  std::int64_t unroll = 8;
+  while (unroll > 1 && deep * unroll > n) unroll /= 2;
+  s.threads = static_cast<int>(lanes * deep);
+  s.threads_per_row = static_cast<int>(lanes);
+  s.rows_per_block = static_cast<int>(deep);
+  s.unroll = static_cast<int>(unroll);
+
+  const std::int64_t wave = kBlocksPerSm * arch.sm_count * 256 / std::max<std::int64_t>(s.threads, 256);
+  const std::int64_t by_grid = std::min<std::int64_t>(floor_pow2(wave / tiles), 128);
+  const std::int64_t by_work = n / (deep * unroll * 2);
+  s.split = static_cast<int>(std::max<std::int64_t>(std::min(by_grid, by_work), 1));
+}
+
+/// The slabs depend on the sizes only, so that the result doesn't depend on the number of threads.
+void plan_host(const Fusion& fusion, Schedule& s) {
+  constexpr std::int64_t kSlab = 65536, kTasks = 64, kColumns = 64;
+  s.threads = s.threads_per_row = s.rows_per_block = 1;
+  const std::int64_t n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
+  std::int64_t items = std::max<std::int64_t>(fusion.kept_numel(), 1);
+  std::int64_t per_item = n;
+  if (!s.inner && !fusion.axes.empty() && fusion.axes.back().size > 0) {
+    const std::int64_t across = fusion.axes.back().size;
+    items = items / across * ceil_div(across, kColumns);
+    per_item = n * std::min(across, kColumns);
+  }
+  if (items < kTasks && per_item >= 2 * kSlab)
+    s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(per_item / kSlab, kTasks / items), 1, n));
+  s.grain = host_grain(fusion, n);
+}
+
+Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options) {
+  Schedule s;
+  s.kind = ScheduleKind::Reduction;
+  s.index_bits = choose_index_bits(fusion);
+  s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
+  s.tier = Tier::MultiPass;
+  choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
+  if (arch.target == Target::Host)
+    plan_host(fusion, s);
+  else if (s.inner)
+    plan_rows(fusion, arch, s);
+  else
+    plan_columns(fusion, arch, s);
+  return s;
+}
+
+}  // namespace
+
+Scheduler reduction_scheduler() {
+  return {"reduction", refuses, plan};
+}
+
+}  // namespace fxfuser::codegen

@@ -1,0 +1,87 @@
+// The order of the schedulers, and the first that accepts.
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "codegen/schedule.h"
+#include "codegen/schedule_parts.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+std::string_view name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::Pointwise:
+      return "pointwise";
+    case ScheduleKind::Reduction:
+      return "reduction";
+    case ScheduleKind::Normalization:
+      return "normalization";
+    case ScheduleKind::Transpose:
+      return "transpose";
+  }
+  return "?";
+}
+
+std::string_view name(Tier tier) {
+  switch (tier) {
+    case Tier::Warp:
+      return "warp";
+    case Tier::Block:
+      return "block";
+    case Tier::Shared:
+      return "shared";
+    case Tier::Cluster:
+      return "cluster";
+    case Tier::MultiPass:
+      return "multipass";
+  }
+  return "?";
+}
+
+std::string flags(const std::vector<bool>& set) {
+  std::string text;
+  for (const bool on : set) text += on ? '1' : '0';
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+const std::vector<Scheduler>& schedulers() {
+  static const std::vector<Scheduler> all = {transpose_scheduler(), normalization_scheduler(), reduction_scheduler(),
+                                             pointwise_scheduler()};
+  return all;
+}
+
+Selected select_schedule(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options) {
+  Selected selected;
+  for (const Scheduler& scheduler : schedulers()) {
+    if (std::optional<partitioner::Reason> reason = scheduler.refuses(fusion, arch)) {
+      selected.refusals.push_back({reason->code, scheduler.name + ": " + reason->detail});
+      continue;
+    }
+    selected.schedule = scheduler.plan(fusion, arch, options);
+    selected.refusals.clear();
+    return selected;
+  }
+  return selected;
+}
+
+std::string to_string(const Schedule& s) {
+  std::string text = fmt::format("{}: index {} bits, vector {} (inputs {}, outputs {}), unroll {}, threads {}", name(s.kind),
+                                 s.index_bits, s.vector, flags(s.vector_input), flags(s.vector_output), s.unroll, s.threads);
+  auto out = std::back_inserter(text);
+  if (s.kind == ScheduleKind::Reduction || s.kind == ScheduleKind::Normalization)
+    fmt::format_to(out, ", {} {}, {} threads a row x {} rows, {} vectors a thread, split {}, cluster {}",
+                   s.inner ? "inner" : "columns", name(s.tier), s.threads_per_row, s.rows_per_block, s.vectors_per_thread,
+                   s.split, s.cluster);
+  if (s.kind == ScheduleKind::Transpose) {
+    fmt::format_to(out, ", tile {} along axis {}, inputs", s.tile, s.tile_axis);
+    for (const std::uint32_t input : s.transposed_inputs) fmt::format_to(out, " {}", input);
+  }
+  fmt::format_to(out, ", grain {}", s.grain);
+  return text;
+}
+
+}  // namespace fxfuser::codegen
