@@ -1,5 +1,6 @@
 #include "codegen/expr_writer.h"
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -66,17 +67,26 @@ const ir::Attr* attr_of(const Expr& expr, std::string_view name) {
 
 using Hole = std::function<std::string(const std::string&)>;
 
+/// An operator, T, inf, nan, or a prelude function's bare name.
+std::string token_text(const std::string& token, DType compute) {
+  if (token == "T") return "(" + register_type(compute) + ")";
+  if (token == "inf") return float_literal(INFINITY, compute);
+  if (token == "nan") return float_literal(NAN, compute);
+  if (std::isalpha(static_cast<unsigned char>(token[0])) != 0) return "fxf_" + token;
+  if (token == ",") return ", ";
+  if (token == "?" || token == ":" || token == "+" || token == "*" || token == "/" || token == "<" || token == ">" || token.size() == 2) return " " + token + " ";
+  return token;
+}
+
 /// The compiled row expression with its holes filled, numbers printed in the compute type.
 std::string fill(const ir::Expr& pieces, DType compute, const Hole& hole) {
   std::string text;
   for (const ir::ExprPiece& piece : pieces) {
     switch (piece.kind) {
       case ir::ExprPiece::Kind::Hole: text += hole(piece.text); break;
-      case ir::ExprPiece::Kind::Text: text += piece.text == "T" ? "(" + register_type(compute) + ")" : piece.text; break;
+      case ir::ExprPiece::Kind::Text: text += token_text(piece.text, compute); break;
       case ir::ExprPiece::Kind::Number:
-        if (piece.text == "inf" || piece.text == "nan") {
-          text += float_literal(piece.text == "inf" ? INFINITY : NAN, compute);
-        } else if (is_float_register(compute)) {
+        if (is_float_register(compute)) {
           text += float_literal(std::stod(piece.text), compute);
         } else if (compute == DType::Bool) {
           text += piece.text == "0" ? "false" : "true";
