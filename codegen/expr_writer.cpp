@@ -198,6 +198,10 @@ std::string fold_text(const Expr& reduce, Target, const std::string& a, const st
   return fill(reduce.row->fold, accumulator_dtype(reduce), [&](const std::string& name) { return name == "a" ? a : b; });
 }
 
+std::string arg_fold_text(const Expr& reduce, const std::string& a, const std::string& b, const std::string& ai, const std::string& bi) {
+  return fill(reduce.row->fold, accumulator_dtype(reduce), [&](const std::string& name) { return name == "a" ? a : name == "b" ? b : name == "ai" ? ai : bi; });
+}
+
 std::string init_text(const Expr& reduce) {
   const DType dtype = accumulator_dtype(reduce);
   const std::string text = fill(reduce.row->init, dtype, [](const std::string& name) -> std::string { throw_error(ErrorKind::Internal, "init has a hole " + name); });

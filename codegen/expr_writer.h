@@ -28,6 +28,8 @@ std::string expression_text(const Fusion& fusion, std::uint32_t id, Target targe
 std::string literal(const ir::Attr& number, DType dtype);
 /// Text of the fold of a Reduce: "a = fold(a, b)" over accumulator and element names; and of its init and post.
 std::string fold_text(const Expr& reduce, Target target, const std::string& a, const std::string& b);
+/// The predicate "take (b, bi)" of an arg reduction.
+std::string arg_fold_text(const Expr& reduce, const std::string& a, const std::string& b, const std::string& ai, const std::string& bi);
 std::string init_text(const Expr& reduce);
 std::string pre_text(const Expr& reduce, Target target, const std::string& self);
 std::string post_text(const Expr& reduce, Target target, const std::string& acc, const std::string& count);

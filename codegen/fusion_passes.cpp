@@ -1,0 +1,75 @@
+#include "codegen/fusion_passes.h"
+
+#include <algorithm>
+
+namespace fxfuser::codegen {
+namespace {
+
+template <typename Fn>
+void for_each_operand(const Expr& expr, Fn&& fn) {
+  for (std::uint32_t operand : expr.operands) fn(operand);
+  for (const Indirect& term : expr.indirect) fn(term.expr);
+}
+
+bool shares_state(const Fusion& fusion, const Expr& a, const Expr& b) {
+  (void)fusion;
+  return a.row == b.row && a.row->arg_state && a.operands == b.operands && a.over == b.over;
+}
+
+}  // namespace
+
+Passes plan_passes(const Fusion& fusion) {
+  Passes out;
+  const std::uint64_t reduced = fusion.reduced_mask();
+  out.pass.assign(fusion.body.size(), 0);
+  out.full.assign(fusion.body.size(), false);
+  for (std::uint32_t id = 0; id < fusion.body.size(); ++id) {
+    const Expr& expr = fusion.body[id];
+    for_each_operand(expr, [&](std::uint32_t operand) {
+      const std::uint32_t after = fusion.body[operand].kind == ExprKind::Reduce ? out.pass[operand] + 1 : out.pass[operand];
+      out.pass[id] = std::max(out.pass[id], after);
+    });
+    out.full[id] = expr.kind != ExprKind::Reduce && (expr.depends & reduced) != 0;
+    if (expr.kind != ExprKind::Reduce) continue;
+    out.count = std::max(out.count, out.pass[id] + 1);
+    auto shared = std::find_if(out.accumulators.begin(), out.accumulators.end(),
+                               [&](const Accumulator& state) { return shares_state(fusion, fusion.body[state.expr], expr); });
+    if (shared == out.accumulators.end()) {
+      out.accumulators.push_back({id, {id}, out.pass[id]});
+    } else {
+      shared->results.push_back(id);
+    }
+  }
+  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) {
+    if (is_full_output(fusion, out, i)) out.count = std::max(out.count, out.pass[fusion.outputs[i].expr] + (fusion.body[fusion.outputs[i].expr].kind == ExprKind::Reduce ? 2 : 1));
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::uint32_t>& roots, const std::vector<bool>& available) {
+  std::vector<bool> wanted(fusion.body.size(), false);
+  for (std::uint32_t root : roots) wanted[root] = !available[root];
+  for (std::size_t id = fusion.body.size(); id-- > 0;) {
+    if (!wanted[id]) continue;
+    for_each_operand(fusion.body[id], [&](std::uint32_t operand) {
+      if (!available[operand]) wanted[operand] = true;
+    });
+  }
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t id = 0; id < fusion.body.size(); ++id) {
+    if (wanted[id]) out.push_back(id);
+  }
+  return out;
+}
+
+bool is_full_output(const Fusion& fusion, const Passes& passes, std::size_t output) {
+  const FusionOutput& out = fusion.outputs[output];
+  if (passes.full[out.expr]) return true;
+  const std::uint64_t reduced = fusion.reduced_mask();
+  for (std::size_t axis = 0; axis < fusion.axes.size(); ++axis) {
+    if (((reduced >> axis) & 1) != 0 && out.form.coeff[axis] != 0) return true;  // a row value stored along the row
+  }
+  return false;
+}
+
+}  // namespace fxfuser::codegen

@@ -1,0 +1,34 @@
+#pragma once
+// The order in which a fusion with reductions is computed, for emitters of both targets: loops over the reduced axes ("passes"),
+// each of which folds some reductions and stores some full-level outputs, with row values computed in between.
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/fusion.h"
+
+namespace fxfuser::codegen {
+
+/// A reduction's running state; the value and the index of an arg reduction share one.
+struct Accumulator {
+  std::uint32_t expr = 0;                 // the (first) Reduce
+  std::vector<std::uint32_t> results;     // Reduce expressions that read it
+  std::uint32_t pass = 0;
+};
+
+struct Passes {
+  std::uint32_t count = 0;                      // loops over the reduced axes
+  std::vector<std::uint32_t> pass;              // per expression: the first loop in which (or before which) it can be had
+  std::vector<Accumulator> accumulators;
+  std::vector<bool> full;                       // per expression: depends on a reduced axis
+};
+
+Passes plan_passes(const Fusion& fusion);
+
+/// Expressions that `roots` need, ascending, not going below expressions for which `available` holds (those are left out).
+std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::uint32_t>& roots, const std::vector<bool>& available);
+
+/// Does an output depend on reduced axes (is it stored inside a loop)?
+bool is_full_output(const Fusion& fusion, const Passes& passes, std::size_t output);
+
+}  // namespace fxfuser::codegen
