@@ -122,18 +122,18 @@ TEST_CASE("a bad row says which row and key", "[op_table]") {
   const std::vector<std::pair<std::string, std::string>> cases{
       {pointwise(R"("exprs":"{self}")"), "test.json: row 'f', key 'exprs': unknown key"},
       {pointwise(R"("expr":"{x}")"), "row 'f.expr': unknown hole {x} in '{x}'; known: self"},
-      {pointwise(R"("expr":"system({self})")"), "'system' is not in the vocabulary"},
+      {pointwise(R"j("expr":"system({self})")j"), "'system' is not in the vocabulary"},
       {pointwise(R"("expr":"{self}; {self}")"), "unexpected ';'"},
-      {pointwise(R"("expr":"exp({self},{self})")"), "exp takes 1 argument, not 2"},
-      {pointwise(R"("expr":"pow({self})")"), "pow takes 2 arguments, not 1"},
+      {pointwise(R"j("expr":"exp({self},{self})")j"), "exp takes 1 argument, not 2"},
+      {pointwise(R"j("expr":"pow({self})")j"), "pow takes 2 arguments, not 1"},
       {pointwise(R"("expr":"({self}")"), "expected ')'"},
       {pointwise(R"("expr":"{self} {self}")"), "unexpected 'self'"},
       {pointwise(R"("expr":"{self}+")"), "ends too soon"},
       {pointwise(R"("expr":"--{self}")"), "two signs in a row"},
-      {pointwise(R"("expr":"{self}?T(1)")"), "expected ':'"},
+      {pointwise(R"j("expr":"{self}?T(1)")j"), "expected ':'"},
       {pointwise(R"("expr":"{self}*1f")"), "bad number"},
       {pointwise(R"("expr":"")"), "empty expression"},
-      {pointwise(R"("expr":"T(1)")"), "reads no tensor parameter"},
+      {pointwise(R"j("expr":"T(1)")j"), "reads no tensor parameter"},
       {pointwise(R"("dtypes":"any")"), "key 'expr': is missing"},
       {pointwise(R"("expr":"{self}","dtypes":"reals")"), "key 'dtypes': unknown word 'reals'; known: float"},
       {pointwise(R"("expr":"{self}","result":"wide")"), "key 'result': unknown word 'wide'"},
@@ -177,7 +177,7 @@ TEST_CASE("deep nesting is refused, not a crash", "[op_table]") {
 
 TEST_CASE("rows added at run time append, and a bad text changes nothing", "[op_table]") {
   OpTable table = OpTable::from_json(kRows, "test.json");
-  table.add_json(R"({"op":"softsign","targets":{"mylib.softsign.default":"self"},"kind":"pointwise","dtypes":"float","expr":"{self}/(1+abs({self}))"})", "user");
+  table.add_json(R"j({"op":"softsign","targets":{"mylib.softsign.default":"self"},"kind":"pointwise","dtypes":"float","expr":"{self}/(1+abs({self}))"})j", "user");
   CHECK(table.find("softsign") != nullptr);
   const std::string two = "[" + pointwise(R"("expr":"{self}")") + R"(,{"op":"add","targets":{},"kind":"view"}])";
   CHECK_THROWS_AS(table.add_json(two, "user"), Error);
