@@ -277,7 +277,8 @@ static inline double fxf_erfinv(double x) {
   const double l = __builtin_log1p(-x * x), t = 4.330746750799873 + l / 2;
   double y = __builtin_copysign(__builtin_sqrt(__builtin_sqrt(t * t - l / 0.147) - t), x);
   for (int step = 0; step < 3; ++step) {
-    const double error = x < 0.5 && x > -0.5 ? erf(y) - x : __builtin_copysign(1 - __builtin_fabs(x) - __builtin_erfc(__builtin_fabs(y)), x);
+    const double beyond = 1 - __builtin_fabs(x) - __builtin_erfc(__builtin_fabs(y));  // exact where erf(y) is near 1
+    const double error = x < 0.5 && x > -0.5 ? erf(y) - x : x < 0 ? -beyond : beyond;
     y -= error / (1.1283791670955126 * exp(-y * y));
   }
   return y;
