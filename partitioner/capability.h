@@ -21,9 +21,12 @@ using Check = std::function<Support(const ir::Graph&, const ir::Node&)>;
 
 class CapabilityTable {
  public:
-  static CapabilityTable from_json(std::string_view text, std::string_view source);
+  /// Reads one mode of the policy file; `source` names it in errors. Throws Error(Value) on anything unknown.
+  static CapabilityTable from_json(std::string_view text, std::string_view source, std::string_view mode = "default");
   /// A check that rows may name; replaces one of the same name.
   void register_check(std::string name, Check check);
+  /// Throws Error(Value) naming the row when one asks for a check that nobody registered.
+  void validate(const ir::OpTable& table) const;
 
   /// The verdict on one node. `skip` holds targets or row names that the caller excluded.
   Support classify(const ir::Graph& graph, const ir::Node& node, const std::set<std::string>& skip = {}) const;
@@ -31,13 +34,22 @@ class CapabilityTable {
   std::vector<Support> classify_all(const ir::Graph& graph, const std::set<std::string>& skip = {}) const;
 
  private:
+  Support check_policy(const ir::Node& node, const std::set<std::string>& skip) const;
+  Support check_dtype(const ir::OpRow& row, ir::DType dtype, std::string_view value) const;
+  Support check_operands(const ir::Graph& graph, const ir::Node& node) const;
+  Support check_results(const ir::Graph& graph, const ir::Node& node) const;
+  Support check_devices(const ir::Graph& graph, const ir::Node& node) const;
+  Support check_casts(const ir::Graph& graph, const ir::Node& node) const;
+
   std::set<ir::DType> dtypes_;
+  std::set<ir::DType> storage_dtypes_;  // only moved and cast, never computed in: float8
   std::set<std::pair<ir::DType, ir::DType>> denied_casts_;
   std::set<std::string> denied_ops_;
   std::set<ir::DeviceKind> devices_;
   std::map<std::string, Check, std::less<>> checks_;
 };
 
+/// configs/capability.json as embedded at build.
 std::string_view embedded_capability_json();
 
 }  // namespace fxfuser::partitioner

@@ -1,0 +1,159 @@
+// Checks that belong to one family of rows each.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "partitioner/checks.h"
+#include "partitioner/ir/op_table.h"
+
+namespace fxfuser::partitioner {
+namespace {
+
+const ir::Attr& get(const ir::Node& node, std::string_view param) {
+  static const ir::Attr none;
+  const auto& params = node.row->params;
+  return std::find(params.begin(), params.end(), param) == params.end() ? none : ir::arg(node, param);
+}
+
+std::optional<ir::TensorMeta> meta_of(const ir::Graph& graph, const ir::Attr& attr) {
+  return attr.is_value() ? graph.value(attr.value()).meta : std::nullopt;
+}
+
+Support refuse(std::string detail) { return Support::no(ReasonCode::Argument, std::move(detail)); }
+
+bool all_integers(const ir::Graph& graph, const ir::Node& node) {
+  for (const std::string& param : {std::string("self"), std::string("other")}) {
+    const ir::Attr& attr = get(node, param);
+    if (std::holds_alternative<double>(attr.v)) return false;
+    const auto meta = meta_of(graph, attr);
+    if (meta && ir::is_floating(meta->dtype)) return false;
+  }
+  return true;
+}
+
+/// Eager raises on an integer division by zero on the CPU; a kernel can't.
+Support int_divisor(const ir::Graph& graph, const ir::Node& node) {
+  if (!all_integers(graph, node)) return Support::yes();
+  const ir::Attr& mode = get(node, "rounding_mode");
+  if (node.row->op == "div_mode" && mode.is_none()) return Support::yes();
+  const ir::Attr& other = get(node, "other");
+  if (other.is_number() && other.as_double() != 0) return Support::yes();
+  const auto meta = meta_of(graph, get(node, "self"));
+  if (meta && meta->device.kind == ir::DeviceKind::Cuda) return Support::yes();
+  return refuse("an integer division whose divisor may be 0, where eager raises");
+}
+
+Support full_precision(const ir::Graph& graph, const ir::Node& node) {
+  const auto meta = meta_of(graph, get(node, "self"));
+  if (!meta || !ir::is_reduced_float(meta->dtype)) return Support::yes();
+  return Support::no(ReasonCode::DType, fmt::format("{} steps in {} units, kernels compute in float32", node.row->op, ir::name(meta->dtype)));
+}
+
+Support not_uint8(const ir::Graph& graph, const ir::Node& node) {
+  const auto meta = meta_of(graph, get(node, "self"));
+  return meta && meta->dtype == ir::DType::UInt8 ? Support::no(ReasonCode::DType, "the result of uint8 is uint8, not bool") : Support::yes();
+}
+
+Support nonempty_dim(const ir::Graph& graph, const ir::Node& node) {
+  const auto meta = meta_of(graph, get(node, "self"));
+  return meta && meta->numel() == 0 ? refuse("nothing to choose from, where eager raises") : Support::yes();
+}
+
+Support no_weight(const ir::Graph&, const ir::Node& node) { return get(node, "weight").is_none() ? Support::yes() : refuse("class weights"); }
+
+Support float_self(const ir::Graph& graph, const ir::Node& node) {
+  const auto meta = meta_of(graph, get(node, "self"));
+  return meta && ir::is_floating(meta->dtype) ? Support::yes() : Support::no(ReasonCode::DType, "the scores are not floating");
+}
+
+Support class_indices(const ir::Graph& graph, const ir::Node& node) {
+  const auto target = meta_of(graph, get(node, "target")), self = meta_of(graph, get(node, "self"));
+  if (target && !ir::is_integral(target->dtype)) return refuse("targets that are probabilities");
+  if (self && self->sizes.size() > 2) return refuse("scores with more than a batch and a class dim");
+  const ir::Attr& smoothing = get(node, "label_smoothing");
+  return smoothing.is_none() || smoothing.as_double() == 0 ? Support::yes() : refuse("label smoothing");
+}
+
+Support plain_scores(const ir::Graph& graph, const ir::Node& node) {
+  const auto self = meta_of(graph, get(node, "self"));
+  return self && self->sizes.size() > 2 ? refuse("scores with more than a batch and a class dim") : Support::yes();
+}
+
+Support integer_range(const ir::Graph&, const ir::Node& node) {
+  for (const char* param : {"start", "end", "step"}) {
+    const ir::Attr& attr = get(node, param);
+    if (!attr.is_none() && !std::holds_alternative<std::int64_t>(attr.v)) return refuse("a range of floats or of sizes known at the call");
+  }
+  return Support::yes();
+}
+
+Support no_half_to_float(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr& flag = get(node, "half_to_float");
+  if (!flag.is_none() && flag.as_bool()) return refuse("half_to_float");
+  const auto* dtype = std::get_if<ir::DType>(&get(node, "dtype").v);
+  (void)graph;
+  return dtype == nullptr || ir::is_floating(*dtype) ? Support::yes() : refuse("a dtype that is not floating");
+}
+
+Support same_input_dtype(const ir::Graph& graph, const ir::Node& node) {
+  const auto grad = meta_of(graph, get(node, "grad"));
+  const auto* dtype = std::get_if<ir::DType>(&get(node, "input_dtype").v);
+  return !grad || dtype == nullptr || *dtype == grad->dtype ? Support::yes() : refuse("an input dtype other than the gradient's");
+}
+
+Support full_output_mask(const ir::Graph&, const ir::Node& node) {
+  const ir::Attr& mask = get(node, "output_mask");
+  if (!mask.is_list()) return Support::yes();
+  const auto& list = mask.list();
+  return std::all_of(list.begin(), list.end(), [](const ir::Attr& item) { return item.as_bool(); }) ? Support::yes() : refuse("some gradients are not asked for");
+}
+
+Support training_only(const ir::Graph&, const ir::Node& node) {
+  return get(node, "training").is_none() || get(node, "training").as_bool() ? Support::yes() : refuse("no running statistics in inference");
+}
+
+/// Eager keeps channels-last where the input has it; these rows give plain strides.
+Support plain_layout(const ir::Graph& graph, const ir::Node& node) {
+  Support verdict;
+  ir::for_each_value(node.args, [&](ir::ValueId id) {
+    const auto& meta = graph.value(id).meta;
+    if (!meta || meta->sizes.size() < 4 || ir::is_contiguous(*meta)) return;
+    if (meta->strides[1] == 1) verdict = Support::no(ReasonCode::Layout, "a channels-last input");
+  });
+  return verdict;
+}
+
+Support input_stats(const ir::Graph&, const ir::Node& node) {
+  const ir::Attr& flag = get(node, "use_input_stats");
+  if (!flag.is_none() && !flag.as_bool()) return refuse("running statistics");
+  return get(node, "running_mean").is_none() ? Support::yes() : refuse("running statistics");
+}
+
+Support not_is_result(const ir::Graph&, const ir::Node& node) {
+  return get(node, "is_result").is_none() || !get(node, "is_result").as_bool() ? Support::yes() : refuse("is_result");
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
+  static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {{"class_indices", class_indices},
+                                                                                 {"float_self", float_self},
+                                                                                 {"full_output_mask", full_output_mask},
+                                                                                 {"full_precision", full_precision},
+                                                                                 {"input_stats", input_stats},
+                                                                                 {"int_divisor", int_divisor},
+                                                                                 {"integer_range", integer_range},
+                                                                                 {"no_half_to_float", no_half_to_float},
+                                                                                 {"no_weight", no_weight},
+                                                                                 {"nonempty_dim", nonempty_dim},
+                                                                                 {"not_is_result", not_is_result},
+                                                                                 {"not_uint8", not_uint8},
+                                                                                 {"plain_layout", plain_layout},
+                                                                                 {"plain_scores", plain_scores},
+                                                                                 {"same_input_dtype", same_input_dtype},
+                                                                                 {"training_only", training_only}};
+  return checks;
+}
+
+}  // namespace fxfuser::partitioner

@@ -1,0 +1,221 @@
+#include "partitioner/decompose.h"
+
+#include <algorithm>
+
+#include "partitioner/decompose_builder.h"
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::partitioner {
+
+Attr list_attr(const Sizes& sizes) {
+  ir::AttrList list;
+  for (std::int64_t size : sizes) list.emplace_back(size);
+  return list;
+}
+
+Sizes all_dims(std::size_t rank) {
+  Sizes dims;
+  for (std::size_t d = 0; d < rank; ++d) dims.push_back(static_cast<std::int64_t>(d));
+  return dims;
+}
+
+ValueId DecomposeBuilder::tensor(std::string_view param) const {
+  const Attr& attr = arg(param);
+  FXF_CHECK(attr.is_value(), NotImplemented, "{}: {} is not a tensor", node_->name, param);
+  return attr.value();
+}
+
+std::int64_t DecomposeBuilder::integer(std::string_view param, std::int64_t fallback) const {
+  const Attr& attr = arg(param);
+  if (attr.is_none()) return fallback;
+  FXF_CHECK(!attr.is_value(), NotImplemented, "{}: {} is only known at the call", node_->name, param);
+  return attr.as_int();
+}
+
+double DecomposeBuilder::real(std::string_view param, double fallback) const {
+  const Attr& attr = arg(param);
+  if (attr.is_none()) return fallback;
+  FXF_CHECK(!attr.is_value(), NotImplemented, "{}: {} is only known at the call", node_->name, param);
+  return attr.as_double();
+}
+
+bool DecomposeBuilder::flag(std::string_view param, bool fallback) const { return arg(param).is_none() ? fallback : arg(param).as_bool(); }
+
+std::size_t DecomposeBuilder::dim(std::string_view param, std::size_t rank) const {
+  const std::int64_t value = integer(param, 0);
+  const auto bound = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
+  FXF_CHECK(value >= -bound && value < bound, Value, "{}: dim {} is out of range for rank {}", node_->name, value, rank);
+  return static_cast<std::size_t>(value < 0 ? value + bound : value);
+}
+
+std::vector<ValueId> DecomposeBuilder::calls(std::string_view op, std::vector<Attr> args) {
+  const ir::OpRow* row = table_.find(op);
+  FXF_ASSERT(row != nullptr, "the table has no row {}", op);
+  ir::Node made;
+  made.row = row;
+  made.target = "fxf." + std::string(op);
+  made.name = node_ != nullptr ? node_->name : std::string(op);
+  made.where = node_ != nullptr ? node_->where : "";
+  made.origin = node_ != nullptr ? node_->origin : 0;
+  made.args = std::move(args);
+  for (std::size_t i = made.args.size(); i < row->params.size(); ++i) {
+    const auto fallback = row->defaults.find(row->params[i]);
+    made.args.push_back(fallback == row->defaults.end() ? Attr() : fallback->second);
+  }
+  ir::Inferred inferred = ir::infer(out_, made);
+  const ir::NodeId id = out_.add_node(std::move(made), inferred.outputs.size());
+  const std::vector<ValueId> outputs = out_.nodes[id].outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) out_.values[outputs[i]].meta = std::move(inferred.outputs[i]);
+  return outputs;
+}
+
+ValueId DecomposeBuilder::cast(ValueId value, DType dtype) { return meta(value).dtype == dtype ? value : call("cast", {ref(value), dtype}); }
+
+ValueId DecomposeBuilder::reshape(ValueId value, const Sizes& shape) { return meta(value).sizes == shape ? value : call("reshape", {ref(value), list_attr(shape)}); }
+
+ValueId DecomposeBuilder::expand(ValueId value, const Sizes& shape) { return meta(value).sizes == shape ? value : call("expand", {ref(value), list_attr(shape)}); }
+
+ValueId DecomposeBuilder::permute(ValueId value, const Sizes& dims) { return call("permute", {ref(value), list_attr(dims)}); }
+
+ValueId DecomposeBuilder::slice(ValueId value, std::size_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+  return call("slice", {ref(value), static_cast<std::int64_t>(dim), start, end, step});
+}
+
+ValueId DecomposeBuilder::reduce(std::string_view op, ValueId value, const Sizes& dims, bool keepdim) {
+  return call(op, {ref(value), dims.empty() && !meta(value).sizes.empty() ? Attr() : list_attr(dims), keepdim});
+}
+
+ValueId DecomposeBuilder::full(const Sizes& shape, const Attr& value, DType dtype, ir::Device device) {
+  return call("full", {list_attr(shape), value, dtype, device});
+}
+
+ValueId DecomposeBuilder::index(const Sizes& shape, std::size_t dim, DType dtype, ir::Device device) {
+  return call("index", {list_attr(shape), static_cast<std::int64_t>(dim), dtype, device});
+}
+
+namespace {
+
+Decomposition find_decomposition(std::string_view via) {
+  static const std::unordered_map<std::string_view, Decomposition> all = [] {
+    std::unordered_map<std::string_view, Decomposition> out;
+    for (const DecompositionTable* table : {&view_decompositions(), &pointwise_decompositions(), &reduction_decompositions(), &norm_decompositions(),
+                                            &softmax_decompositions(), &loss_decompositions(), &read_decompositions()}) {
+      for (const auto& [name, function] : *table) out.emplace(name, function);
+    }
+    return out;
+  }();
+  const auto found = all.find(via);
+  return found == all.end() ? nullptr : found->second;
+}
+
+Attr translated(const Attr& attr, const std::unordered_map<ValueId, ValueId>& values) {
+  if (attr.is_value()) {
+    const auto found = values.find(attr.value());
+    FXF_ASSERT(found != values.end(), "a partition reads a value that is not among its inputs");
+    return ir::ValueRef{found->second};
+  }
+  if (!attr.is_list()) return attr;
+  ir::AttrList out;
+  for (const Attr& item : attr.list()) out.push_back(translated(item, values));
+  return out;
+}
+
+bool is_channels_last(const ir::TensorMeta& meta) {
+  if (meta.sizes.size() != 4 || meta.strides[1] != 1 || ir::is_contiguous(meta)) return false;
+  std::int64_t expected = 1;
+  for (std::size_t d : {std::size_t{1}, std::size_t{3}, std::size_t{2}, std::size_t{0}}) {
+    if (meta.sizes[d] == 1) continue;
+    if (meta.strides[d] != expected) return false;
+    expected *= meta.sizes[d];
+  }
+  return true;
+}
+
+Sizes channels_last(const Sizes& sizes) {
+  return {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
+}
+
+/// Eager's strides for a composite's result, by the row's rule, from the metas of the tensors it took.
+Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, const std::vector<const ir::TensorMeta*>& operands) {
+  if (rule == "view" || operands.empty()) return result.strides;
+  if (rule == "iterator") {
+    std::vector<const ir::TensorMeta*> taking_part;
+    for (const ir::TensorMeta* meta : operands) {
+      if (meta->sizes.size() <= result.sizes.size()) taking_part.push_back(meta);
+    }
+    return ir::iterator_strides(result.sizes, taking_part);
+  }
+  if (rule == "like_self" && operands[0]->sizes == result.sizes) {
+    return ir::is_non_overlapping_and_dense(*operands[0]) ? operands[0]->strides : ir::iterator_strides(result.sizes, {operands[0]});
+  }
+  const bool last = result.sizes.size() == 4 && std::all_of(operands.begin(), operands.end(), [](const ir::TensorMeta* meta) { return meta->sizes.size() != 4 || is_channels_last(*meta); });
+  if (rule == "channels" && last) return channels_last(result.sizes);
+  return ir::contiguous_strides(result.sizes);
+}
+
+class Decomposer {
+ public:
+  Decomposer(const ir::Graph& graph, const ir::OpTable& table) : graph_(graph), builder_(table, out_) {}
+
+  ir::Graph run(const Partition& partition, const std::vector<ir::TensorMeta>& metas) {
+    FXF_ASSERT(metas.size() == partition.inputs.size(), "a partition has {} inputs and {} metas", partition.inputs.size(), metas.size());
+    out_.name = graph_.name;
+    for (std::size_t i = 0; i < metas.size(); ++i) {
+      const ir::Value& value = graph_.value(partition.inputs[i]);
+      values_[partition.inputs[i]] = out_.add_input(value.name, metas[i], value.kind);
+    }
+    for (ir::NodeId id : partition.nodes) node(graph_.node(id));
+    for (ValueId output : partition.outputs) out_.outputs.emplace_back(ir::ValueRef{values_.at(output)});
+    return std::move(out_);
+  }
+
+ private:
+  void node(const ir::Node& original) {
+    ir::Node here = original;
+    for (Attr& attr : here.args) attr = translated(attr, values_);
+    builder_.set_node(&here);
+    const ValueId before = static_cast<ValueId>(out_.values.size());
+    std::vector<ValueId> results;
+    if (here.row->kind == ir::OpKind::Composite) {
+      const Decomposition function = find_decomposition(here.row->via);
+      FXF_CHECK(function != nullptr, NotImplemented, "{}: there is no decomposition '{}'", here.name, here.row->via);
+      results = function(builder_);
+    } else {
+      std::vector<Attr> args;
+      for (const std::string& param : here.row->params) args.push_back(ir::arg(here, param));
+      results = builder_.calls(here.row->op, std::move(args));
+    }
+    FXF_CHECK(results.size() >= original.outputs.size(), NotImplemented, "{}: {} results, {} expected", here.name, results.size(), original.outputs.size());
+    if (here.row->kind == ir::OpKind::Composite || here.row->strides == "channels") set_strides(here, before, results);
+    for (std::size_t i = 0; i < original.outputs.size(); ++i) values_[original.outputs[i]] = results[i];
+    builder_.set_node(nullptr);
+  }
+
+  void set_strides(const ir::Node& here, ValueId before, const std::vector<ValueId>& results) {
+    std::vector<const ir::TensorMeta*> operands;
+    std::vector<ir::TensorMeta> held;
+    ir::for_each_value(here.args, [&](ValueId value) {
+      if (out_.value(value).kind == ir::ValueKind::Tensor) held.push_back(out_.meta(value));
+    });
+    for (const ir::TensorMeta& meta : held) operands.push_back(&meta);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i] < before) continue;  // a value that was there already keeps its own layout
+      ir::TensorMeta& meta = *out_.values[results[i]].meta;
+      // Only the first result takes after the operands; statistics are plain.
+      meta.strides = i == 0 || here.row->strides == "view" ? result_strides(here.row->strides, meta, operands) : meta.strides;
+    }
+  }
+
+  const ir::Graph& graph_;
+  ir::Graph out_;
+  DecomposeBuilder builder_;
+  std::unordered_map<ValueId, ValueId> values_;
+};
+
+}  // namespace
+
+ir::Graph decompose(const ir::Graph& graph, const Partition& partition, const std::vector<ir::TensorMeta>& metas, const ir::OpTable& table) {
+  return Decomposer(graph, table).run(partition, metas);
+}
+
+}  // namespace fxfuser::partitioner
