@@ -1,0 +1,198 @@
+// The machine under a generated kernel: the only prelude file with intrinsics and inline assembly. The emulator of the tests
+// replaces this file and nothing else, so whatever touches threads, barriers, shared memory, global memory or the encodings
+// of narrow floats is a function here.
+
+#define FXF_INLINE static __device__ __forceinline__
+#define FXF_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define FXF_PARAM __grid_constant__
+#define FXF_UNROLL _Pragma("unroll")
+#define FXF_SHARED(type, name, count) __shared__ type name[count]
+
+#define FXF_INF_F __int_as_float(0x7f800000)
+#define FXF_NAN_F __int_as_float(0x7fc00000)
+#define FXF_INF_D __longlong_as_double(0x7ff0000000000000ll)
+#define FXF_NAN_D __longlong_as_double(0x7ff8000000000000ll)
+
+FXF_INLINE int fxf_thread() { return (int)threadIdx.x; }
+FXF_INLINE int fxf_block() { return (int)blockIdx.x; }
+FXF_INLINE void fxf_barrier() { __syncthreads(); }
+
+FXF_INLINE float fxf_from_bits(unsigned bits) { return __uint_as_float(bits); }
+FXF_INLINE unsigned fxf_bits(float value) { return __float_as_uint(value); }
+FXF_INLINE unsigned fxf_mulhi(unsigned a, unsigned b) { return __umulhi(a, b); }
+
+// The value of the lane whose number differs in the bits of `mask`; every lane of the warp takes part.
+FXF_INLINE unsigned fxf_shuffle_word(unsigned word, int mask) { return __shfl_xor_sync(0xffffffffu, word, mask); }
+template <class T>
+FXF_INLINE T fxf_shuffle(T value, int mask) {
+  constexpr int kWords = (sizeof(T) + 3) / 4;
+  union Words {
+    T value;
+    unsigned word[kWords];
+    __device__ Words() {}
+  } words;
+  words.word[kWords - 1] = 0;
+  words.value = value;
+  FXF_UNROLL
+  for (int w = 0; w < kWords; ++w) words.word[w] = fxf_shuffle_word(words.word[w], mask);
+  return words.value;
+}
+
+// Counts this block in at `counter`; true in every thread of the last of `blocks` to come. What the others wrote before is
+// then visible through fxf_get_fresh. The counter goes back to zero.
+FXF_INLINE bool fxf_arrive_last(unsigned* counter, unsigned blocks) {
+  __threadfence();
+  __syncthreads();
+  int last = 0;
+  if (threadIdx.x == 0) {
+    last = atomicInc(counter, blocks - 1) == blocks - 1;
+    __threadfence();
+  }
+  return __syncthreads_or(last) != 0;
+}
+
+// Memory types of the narrow floats.
+struct fxf_half { unsigned short bits; };
+struct fxf_bfloat16 { unsigned short bits; };
+struct fxf_float8_e4m3 { unsigned char bits; };
+struct fxf_float8_e5m2 { unsigned char bits; };
+
+FXF_INLINE float fxf_widen(fxf_half value) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+  return wide;
+}
+FXF_INLINE fxf_half fxf_narrow_half(float value) {
+  fxf_half narrow;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(value));
+  return narrow;
+}
+FXF_INLINE float fxf_widen(fxf_bfloat16 value) { return __uint_as_float((unsigned)value.bits << 16); }
+FXF_INLINE fxf_bfloat16 fxf_narrow_bfloat16(float value) {
+  fxf_bfloat16 narrow;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(value));
+#else
+  const unsigned bits = __float_as_uint(value);
+  narrow.bits = value != value ? 0x7fff : (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+#endif
+  return narrow;
+}
+// Two at once: `low` in the low half of the word.
+FXF_INLINE unsigned fxf_narrow_two_half(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+#else
+  return (unsigned)fxf_narrow_half(low).bits | (unsigned)fxf_narrow_half(high).bits << 16;
+#endif
+}
+FXF_INLINE unsigned fxf_narrow_two_bfloat16(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+#else
+  return (unsigned)fxf_narrow_bfloat16(low).bits | (unsigned)fxf_narrow_bfloat16(high).bits << 16;
+#endif
+}
+
+// N neighbours as they lie in memory, moved by as few instructions as their bytes allow (up to 16 each).
+template <class S, int N>
+struct alignas(sizeof(S) * N < 16 ? sizeof(S) * N : 16) fxf_pack {
+  S at[N];
+};
+template <int N>
+struct alignas(N * 2 < 16 ? N * 2 : 16) fxf_pack<fxf_half, N> {
+  unsigned word[N / 2];
+};
+template <int N>
+struct alignas(N * 2 < 16 ? N * 2 : 16) fxf_pack<fxf_bfloat16, N> {
+  unsigned word[N / 2];
+};
+template <>
+struct fxf_pack<fxf_half, 1> { fxf_half at[1]; };
+template <>
+struct fxf_pack<fxf_bfloat16, 1> { fxf_bfloat16 at[1]; };
+
+template <int Bytes>
+struct fxf_words { typedef uint4 type; };
+template <>
+struct fxf_words<1> { typedef unsigned char type; };
+template <>
+struct fxf_words<2> { typedef unsigned short type; };
+template <>
+struct fxf_words<4> { typedef unsigned type; };
+template <>
+struct fxf_words<8> { typedef uint2 type; };
+
+template <class Pack>
+FXF_INLINE void fxf_copy_pack(void* to, const void* from) {
+  typedef typename fxf_words<(sizeof(Pack) < 16 ? sizeof(Pack) : 16)>::type Word;
+  FXF_UNROLL
+  for (int w = 0; w < (int)(sizeof(Pack) / sizeof(Word)); ++w) ((Word*)to)[w] = ((const Word*)from)[w];
+}
+// Aligned to its size (at most 16 bytes).
+template <int N, class S>
+FXF_INLINE fxf_pack<S, N> fxf_load(const S* from) {
+  fxf_pack<S, N> pack;
+  fxf_copy_pack<fxf_pack<S, N> >(&pack, from);
+  return pack;
+}
+template <int N, class S>
+FXF_INLINE void fxf_store_pack(S* to, const fxf_pack<S, N>& pack) {
+  fxf_copy_pack<fxf_pack<S, N> >(to, &pack);
+}
+
+// What another block wrote in this launch: past the first-level cache.
+template <class T>
+FXF_INLINE T fxf_get_fresh(const T* from) {
+  union Words {
+    T value;
+    unsigned word[(sizeof(T) + 3) / 4];
+    unsigned char byte[sizeof(T)];
+    __device__ Words() {}
+  } words;
+  if constexpr (sizeof(T) % 4 == 0) {
+    FXF_UNROLL
+    for (int w = 0; w < (int)(sizeof(T) / 4); ++w) words.word[w] = __ldcg((const unsigned*)from + w);
+  } else {
+    FXF_UNROLL
+    for (int b = 0; b < (int)sizeof(T); ++b) words.byte[b] = __ldcg((const unsigned char*)from + b);
+  }
+  return words.value;
+}
+template <class T>
+FXF_INLINE void fxf_put_partial(T* to, const T& value) { *to = value; }
+
+// One element in memory.
+template <class S>
+FXF_INLINE S fxf_read(const S* from) { return *from; }
+template <class S>
+FXF_INLINE void fxf_write(S* to, S value) { *to = value; }
+
+template <int N>
+FXF_INLINE float fxf_get(const fxf_pack<fxf_half, N>& pack, int e) {
+  if constexpr (N == 1) return fxf_widen(pack.at[0]);
+  else return fxf_widen(fxf_half{(unsigned short)(pack.word[e / 2] >> (e % 2 * 16))});
+}
+template <int N>
+FXF_INLINE float fxf_get(const fxf_pack<fxf_bfloat16, N>& pack, int e) {
+  if constexpr (N == 1) return fxf_widen(pack.at[0]);
+  else return __uint_as_float(e % 2 ? pack.word[e / 2] & 0xffff0000u : pack.word[e / 2] << 16);
+}
+template <int N>
+FXF_INLINE fxf_pack<fxf_half, N> fxf_pack_of(const fxf_half*, const float (&value)[N]) {
+  fxf_pack<fxf_half, N> pack;
+  FXF_UNROLL
+  for (int w = 0; w < N / 2; ++w) pack.word[w] = fxf_narrow_two_half(value[2 * w], value[2 * w + 1]);
+  return pack;
+}
+template <int N>
+FXF_INLINE fxf_pack<fxf_bfloat16, N> fxf_pack_of(const fxf_bfloat16*, const float (&value)[N]) {
+  fxf_pack<fxf_bfloat16, N> pack;
+  FXF_UNROLL
+  for (int w = 0; w < N / 2; ++w) pack.word[w] = fxf_narrow_two_bfloat16(value[2 * w], value[2 * w + 1]);
+  return pack;
+}

@@ -1,1 +1,0 @@
-// The CUDA prelude: what every generated kernel is compiled behind.

@@ -1,0 +1,102 @@
+// Elements in memory and in registers: fxf_get widens, fxf_put converts and stores.
+
+// Eight-bit floats, by the rules of PyTorch: e4m3 has no infinity (what is too large becomes NaN), e5m2 has.
+FXF_INLINE float fxf_widen(fxf_float8_e4m3 value) {
+  const unsigned low = value.bits & 0x7fu;
+  const float size = low == 0x7fu ? FXF_NAN_F : fxf_from_bits(low << 20) * fxf_from_bits((127u + 120u) << 23);
+  return value.bits & 0x80u ? -size : size;
+}
+FXF_INLINE float fxf_widen(fxf_float8_e5m2 value) { return fxf_widen(fxf_half{(unsigned short)(value.bits << 8)}); }
+
+// Rounds to nearest even with `kept` bits of fraction and the smallest exponent `lowest`; `bias` is the narrow exponent's.
+FXF_INLINE unsigned fxf_round_bits(float size, int kept, int lowest) {
+  const unsigned bits = fxf_bits(size);
+  const unsigned smallest = (unsigned)(lowest + 127) << 23;
+  if (bits < smallest) {
+    // Denormal there: adding a power of two leaves exactly the bits that are kept, rounded by the adder.
+    const float step = fxf_from_bits((unsigned)(lowest + 127 + 23 - kept) << 23);
+    return fxf_bits(size + step) - fxf_bits(step);
+  }
+  const int shift = 23 - kept;
+  const unsigned rounded = bits + ((1u << (shift - 1)) - 1u) + ((bits >> shift) & 1u);
+  return (rounded - smallest + (1u << 23)) >> shift;
+}
+FXF_INLINE fxf_float8_e4m3 fxf_narrow_float8_e4m3(float value) {
+  const unsigned sign = (fxf_bits(value) >> 24) & 0x80u;
+  const float size = fxf_from_bits(fxf_bits(value) & 0x7fffffffu);
+  // 464 lies half way between the largest number, 448, and the first that is none.
+  const unsigned bits = size <= 464.0f ? fxf_round_bits(size, 3, -6) : 0x7fu;
+  return fxf_float8_e4m3{(unsigned char)(sign | bits)};
+}
+FXF_INLINE fxf_float8_e5m2 fxf_narrow_float8_e5m2(float value) {
+  const unsigned sign = (fxf_bits(value) >> 24) & 0x80u;
+  const float size = fxf_from_bits(fxf_bits(value) & 0x7fffffffu);
+  // NaN keeps a quiet bit; 61440 and above round to infinity.
+  const unsigned bits = value != value ? 0x7fu : size < 61440.0f ? fxf_round_bits(size, 2, -14) : 0x7cu;
+  return fxf_float8_e5m2{(unsigned char)(sign | bits)};
+}
+
+FXF_INLINE float fxf_round_half(float v) { return fxf_widen(fxf_narrow_half(v)); }
+FXF_INLINE float fxf_round_bfloat16(float v) { return fxf_widen(fxf_narrow_bfloat16(v)); }
+FXF_INLINE float fxf_round_float8_e4m3(float v) { return fxf_widen(fxf_narrow_float8_e4m3(v)); }
+FXF_INLINE float fxf_round_float8_e5m2(float v) { return fxf_widen(fxf_narrow_float8_e5m2(v)); }
+
+template <class S>
+FXF_INLINE S fxf_widen(S value) { return value; }
+
+template <class S, class I>
+FXF_INLINE auto fxf_get(const S* from, I i) { return fxf_widen(fxf_read(from + i)); }
+
+template <class S, class I>
+FXF_INLINE void fxf_put(S* to, I i, S value) { fxf_write(to + i, value); }
+template <class I>
+FXF_INLINE void fxf_put(fxf_half* to, I i, float value) { fxf_write(to + i, fxf_narrow_half(value)); }
+template <class I>
+FXF_INLINE void fxf_put(fxf_bfloat16* to, I i, float value) { fxf_write(to + i, fxf_narrow_bfloat16(value)); }
+template <class I>
+FXF_INLINE void fxf_put(fxf_float8_e4m3* to, I i, float value) { fxf_write(to + i, fxf_narrow_float8_e4m3(value)); }
+template <class I>
+FXF_INLINE void fxf_put(fxf_float8_e5m2* to, I i, float value) { fxf_write(to + i, fxf_narrow_float8_e5m2(value)); }
+
+template <class S, int N>
+FXF_INLINE auto fxf_get(const fxf_pack<S, N>& pack, int e) { return fxf_widen(pack.at[e]); }
+template <class S, int N>
+FXF_INLINE fxf_pack<S, N> fxf_pack_of(const S*, const S (&value)[N]) {
+  fxf_pack<S, N> pack;
+  FXF_UNROLL
+  for (int e = 0; e < N; ++e) pack.at[e] = value[e];
+  return pack;
+}
+template <int N>
+FXF_INLINE fxf_pack<fxf_float8_e4m3, N> fxf_pack_of(const fxf_float8_e4m3*, const float (&value)[N]) {
+  fxf_pack<fxf_float8_e4m3, N> pack;
+  FXF_UNROLL
+  for (int e = 0; e < N; ++e) pack.at[e] = fxf_narrow_float8_e4m3(value[e]);
+  return pack;
+}
+template <int N>
+FXF_INLINE fxf_pack<fxf_float8_e5m2, N> fxf_pack_of(const fxf_float8_e5m2*, const float (&value)[N]) {
+  fxf_pack<fxf_float8_e5m2, N> pack;
+  FXF_UNROLL
+  for (int e = 0; e < N; ++e) pack.at[e] = fxf_narrow_float8_e5m2(value[e]);
+  return pack;
+}
+// Converts N register values and stores them at an aligned address.
+template <class S, class R, int N>
+FXF_INLINE void fxf_store(S* to, const R (&value)[N]) {
+  fxf_store_pack<N>(to, fxf_pack_of(to, value));
+}
+
+// Quotient by a divisor whose multiplier was made with the plan: right for 0 <= n < 2^31. The shift is in the high word.
+FXF_INLINE int fxf_divide(int n, long long magic) {
+  const unsigned value = (unsigned)n;
+  return (int)((fxf_mulhi(value, (unsigned)magic) + value) >> (unsigned)((unsigned long long)magic >> 32));
+}
+template <class I>
+FXF_INLINE bool fxf_within(I value, I low, I high) { return low <= value && value < high; }
+// An index that may count from the end, kept inside [0, extent).
+template <class I, class V>
+FXF_INLINE I fxf_wrap(V index, I extent) {
+  const long long wrapped = (long long)index < 0 ? (long long)index + extent : (long long)index;
+  return (I)(wrapped < 0 ? 0 : wrapped >= extent ? extent - 1 : wrapped);
+}

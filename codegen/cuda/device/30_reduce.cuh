@@ -1,0 +1,31 @@
+// Folds across lanes, warps and slabs. Every fold is commutative, so all lanes of a butterfly end with the same bits.
+
+// A value and where it was found.
+template <class V, class I>
+struct fxf_arg {
+  V value;
+  I index;
+};
+
+// Over groups of `Lanes` neighbouring lanes of a warp, a power of two: all lanes get the result.
+template <int Lanes, class A, class Fold>
+FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {
+  FXF_UNROLL
+  for (int mask = 1; mask < Lanes; mask *= 2) mine = fold(mine, fxf_shuffle(mine, mask));
+  return mine;
+}
+
+// The first half of a fold over rows of `Lanes` threads (more than a warp): one value a warp goes to shared memory. A barrier,
+// then fxf_fold_warps gives the result to all threads of the row.
+template <class A, class Shared, class Fold>
+FXF_INLINE void fxf_post_warp(A mine, Shared&& scratch, Fold fold) {
+  mine = fxf_fold_lanes<32>(mine, fold);
+  if (fxf_thread() % 32 == 0) scratch[fxf_thread() / 32] = mine;
+}
+template <int Lanes, class A, class Shared, class Fold>
+FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold) {
+  constexpr int kWarps = Lanes / 32;
+  const int first = fxf_thread() / Lanes * kWarps;
+  A mine = scratch[first + fxf_thread() % kWarps];
+  return fxf_fold_lanes<kWarps>(mine, fold);
+}

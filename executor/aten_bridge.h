@@ -1,0 +1,21 @@
+#pragma once
+// Between our types and c10's: dtypes, devices, tensor metas.
+
+#include <ATen/core/Tensor.h>
+
+#include "partitioner/ir/tensor_meta.h"
+
+namespace fxfuser::executor {
+
+ir::DType to_dtype(c10::ScalarType type);
+c10::ScalarType to_scalar_type(ir::DType dtype);
+ir::Device to_device(const c10::Device& device);
+c10::Device to_device(const ir::Device& device);
+ir::TensorMeta meta_of(const at::Tensor& tensor);
+bool has_meta(const at::Tensor& tensor, const ir::TensorMeta& meta);
+/// Bytes that a pointer is aligned to, at most 16.
+int alignment_of(const at::Tensor& tensor);
+/// A tensor of this meta, uninitialised.
+at::Tensor allocate(const ir::TensorMeta& meta);
+
+}  // namespace fxfuser::executor

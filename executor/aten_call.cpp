@@ -1,0 +1,173 @@
+#include "executor/aten_call.h"
+
+#include <ATen/core/jit_type.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include "executor/aten_bridge.h"
+#include "partitioner/ir/error.h"
+#include "partitioner/ir/op_table.h"
+
+namespace fxfuser::executor {
+namespace {
+
+bool reads_values(const ir::Attr& attr) {
+  if (attr.is_value()) return true;
+  if (!attr.is_list()) return false;
+  for (const ir::Attr& item : attr.list()) {
+    if (reads_values(item)) return true;
+  }
+  return false;
+}
+
+c10::TypePtr without_optional(c10::TypePtr type) {
+  while (type->kind() == c10::TypeKind::OptionalType) type = type->containedTypes().at(0);
+  return type;
+}
+
+/// A number where a tensor is wanted: a 0-dim tensor that promotes as a number does.
+c10::IValue wrapped_number(const c10::IValue& number) {
+  at::Tensor tensor = at::scalar_tensor(number.toScalar(), at::TensorOptions().dtype(
+      number.isDouble() ? c10::ScalarType::Double : number.isInt() ? c10::ScalarType::Long : number.isBool() ? c10::ScalarType::Bool : c10::ScalarType::ComplexDouble));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+c10::IValue plain(const ir::Attr& attr) {
+  if (const auto* value = std::get_if<bool>(&attr.v)) return *value;
+  if (const auto* value = std::get_if<std::int64_t>(&attr.v)) return *value;
+  if (const auto* value = std::get_if<double>(&attr.v)) return *value;
+  if (const auto* value = std::get_if<std::complex<double>>(&attr.v)) return c10::complex<double>(value->real(), value->imag());
+  if (const auto* value = std::get_if<std::string>(&attr.v)) return *value;
+  if (const auto* value = std::get_if<ir::DType>(&attr.v)) return static_cast<std::int64_t>(to_scalar_type(*value));
+  if (const auto* value = std::get_if<ir::Device>(&attr.v)) return to_device(*value);
+  if (const auto* value = std::get_if<ir::Layout>(&attr.v)) {
+    FXF_CHECK(*value == ir::Layout::Strided, Runtime, "a layout other than strided");
+    return static_cast<std::int64_t>(c10::Layout::Strided);
+  }
+  if (const auto* value = std::get_if<ir::MemoryFormat>(&attr.v)) {
+    switch (*value) {
+      case ir::MemoryFormat::Contiguous: return static_cast<std::int64_t>(c10::MemoryFormat::Contiguous);
+      case ir::MemoryFormat::Preserve: return static_cast<std::int64_t>(c10::MemoryFormat::Preserve);
+      case ir::MemoryFormat::ChannelsLast: return static_cast<std::int64_t>(c10::MemoryFormat::ChannelsLast);
+      case ir::MemoryFormat::ChannelsLast3d: return static_cast<std::int64_t>(c10::MemoryFormat::ChannelsLast3d);
+    }
+  }
+  if (const auto* value = std::get_if<ir::Opaque>(&attr.v)) return *std::static_pointer_cast<c10::IValue>(value->handle);
+  return {};
+}
+
+c10::IValue number_as(const c10::IValue& value, c10::TypeKind kind) {
+  if (kind == c10::TypeKind::FloatType && value.isInt()) return static_cast<double>(value.toInt());
+  if (kind == c10::TypeKind::FloatType && value.isBool()) return value.toBool() ? 1.0 : 0.0;
+  if (kind == c10::TypeKind::IntType && value.isBool()) return static_cast<std::int64_t>(value.toBool());
+  if (kind == c10::TypeKind::BoolType && value.isInt()) return value.toInt() != 0;
+  return value;
+}
+
+c10::IValue list_as(const ir::Attr& attr, const c10::TypePtr& element, const Slots& slots) {
+  const c10::TypePtr inner = without_optional(element);
+  const bool optional = element->kind() == c10::TypeKind::OptionalType;
+  std::vector<c10::IValue> items;
+  if (attr.is_list()) {
+    for (const ir::Attr& item : attr.list()) items.push_back(to_ivalue(item, element, slots));
+  } else {
+    items.push_back(to_ivalue(attr, element, slots));  // int[1] from an int
+  }
+  if (inner->kind() == c10::TypeKind::TensorType && optional) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (c10::IValue& item : items) list.push_back(item.isNone() ? std::optional<at::Tensor>() : std::optional<at::Tensor>(item.toTensor()));
+    return list;
+  }
+  c10::impl::GenericList list(inner->kind() == c10::TypeKind::SymIntType ? c10::TypePtr(c10::IntType::get()) : element);
+  for (c10::IValue& item : items) list.push_back(std::move(item));
+  return list;
+}
+
+c10::OperatorHandle find_operator(const std::string& target) {
+  const std::size_t first = target.find('.'), last = target.rfind('.');
+  FXF_CHECK(first != std::string::npos && last > first, Runtime, "{} is no dispatcher operator", target);
+  const std::string overload = target.substr(last + 1);
+  const c10::OperatorName name(target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1), overload == "default" ? "" : overload);
+  auto handle = c10::Dispatcher::singleton().findSchema(name);
+  FXF_CHECK(handle.has_value(), Runtime, "the dispatcher has no {}", target);
+  return *handle;
+}
+
+}  // namespace
+
+c10::IValue to_ivalue(const ir::Attr& attr, const c10::TypePtr& type, const Slots& slots) {
+  if (attr.is_none()) return {};
+  const c10::TypePtr wanted = without_optional(type);
+  if (wanted->kind() == c10::TypeKind::ListType) return list_as(attr, wanted->containedTypes().at(0), slots);
+  c10::IValue value = attr.is_value() ? slots.at(attr.value()) : plain(attr);
+  if (wanted->kind() == c10::TypeKind::TensorType && (value.isScalar() || value.isBool())) return wrapped_number(value);
+  return number_as(value, wanted->kind());
+}
+
+AtenCall::Argument AtenCall::make_argument(const ir::Attr& attr, const c10::Argument& schema) {
+  Argument out;
+  out.type = schema.type();
+  out.has_holes = reads_values(attr);
+  if (out.has_holes) out.holes = attr;
+  else out.constant = to_ivalue(attr, schema.type(), {});
+  return out;
+}
+
+AtenCall AtenCall::resolve(const ir::Graph&, const ir::Node& node) {
+  const bool replaced = node.row != nullptr && !node.row->fallback.empty() && !node.target.starts_with("aten.");
+  AtenCall call(find_operator(replaced ? node.row->fallback : node.target));
+  call.name_ = replaced ? node.row->fallback : node.target;
+  call.outputs_ = node.outputs;
+  const auto& schema = call.handle_.schema().arguments();
+  if (!replaced) {
+    FXF_CHECK(node.args.size() == schema.size(), Runtime, "{} has {} arguments, {} were imported", node.target, schema.size(), node.args.size());
+    for (std::size_t i = 0; i < schema.size(); ++i) call.arguments_.push_back(make_argument(node.args[i], schema[i]));
+    return call;
+  }
+  const ir::OpTarget* form = nullptr;
+  for (const ir::OpTarget& target : node.row->targets) {
+    if (target.target == node.row->fallback) form = &target;
+  }
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    // Without a form of its own the fallback takes the row's parameters by position.
+    const std::string param = form != nullptr ? (i < form->names.size() ? form->names[i] : "") : (i < node.row->params.size() ? node.row->params[i] : "");
+    const ir::Attr& attr = param.empty() ? ir::Attr() : ir::arg(node, param);
+    if (attr.is_none() && schema[i].default_value()) {
+      Argument argument;
+      argument.constant = *schema[i].default_value();
+      argument.type = schema[i].type();
+      call.arguments_.push_back(std::move(argument));
+    } else {
+      call.arguments_.push_back(make_argument(attr, schema[i]));
+    }
+  }
+  return call;
+}
+
+void AtenCall::for_each_input(const std::function<void(ir::ValueId)>& fn) const {
+  for (const Argument& argument : arguments_) {
+    if (argument.has_holes) ir::for_each_value({argument.holes}, fn);
+  }
+}
+
+void AtenCall::run(Slots& slots) const {
+  torch::jit::Stack stack;
+  stack.reserve(arguments_.size());
+  for (const Argument& argument : arguments_) {
+    stack.push_back(argument.has_holes ? to_ivalue(argument.holes, argument.type, slots) : argument.constant);
+  }
+  handle_.callBoxed(stack);
+  std::size_t at = 0;
+  const auto put = [&](c10::IValue&& value) {
+    if (at < outputs_.size()) slots[outputs_[at++]] = std::move(value);
+  };
+  for (c10::IValue& result : stack) {
+    if (result.isTensorList() || (result.isList() && outputs_.size() != stack.size())) {
+      for (const c10::IValue& item : result.toListRef()) put(c10::IValue(item));
+    } else {
+      put(std::move(result));
+    }
+  }
+}
+
+}  // namespace fxfuser::executor

@@ -1,0 +1,246 @@
+#include "executor/discover.h"
+
+#include <ATen/Tensor.h>
+
+#include <algorithm>
+
+#include "executor/aten_bridge.h"
+#include "executor/scalar_step.h"
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::executor {
+namespace {
+
+ir::DType scalar_dtype(const c10::IValue& value) {
+  return value.isDouble() ? ir::DType::Float64 : value.isBool() ? ir::DType::Bool : ir::DType::Int64;
+}
+
+ir::TensorMeta meta_of_value(const c10::IValue& value) {
+  if (value.isTensor()) return meta_of(value.toTensor());
+  ir::TensorMeta meta;
+  meta.dtype = scalar_dtype(value);
+  return meta;
+}
+
+}  // namespace
+
+ViewGeometry view_geometry(const ir::Graph& canonical, ir::ValueId value, ir::ValueId source) {
+  const ir::TensorMeta& result = canonical.meta(value);
+  ViewGeometry out{result.sizes, result.strides, 0};
+  while (value != source) {
+    const ir::NodeId producer = canonical.value(value).producer;
+    FXF_ASSERT(producer != ir::kNoNode, "a view does not lead to its source");
+    const ir::Node& node = canonical.node(producer);
+    const ir::ValueId self = ir::arg(node, "self").value();
+    if (node.row->op == "slice") {
+      const ir::TensorMeta& meta = canonical.meta(self);
+      const auto rank = static_cast<std::int64_t>(meta.sizes.size());
+      std::int64_t dim = ir::arg(node, "dim").as_int();
+      if (dim < 0) dim += rank;
+      const std::int64_t size = meta.sizes[static_cast<std::size_t>(dim)];
+      std::int64_t start = ir::arg(node, "start").is_none() ? 0 : ir::arg(node, "start").as_int();
+      if (start < 0) start += size;
+      out.offset += std::clamp<std::int64_t>(start, 0, size) * meta.strides[static_cast<std::size_t>(dim)];
+    }
+    value = self;
+  }
+  return out;
+}
+
+std::vector<ir::TensorMeta> Discovery::input_metas(const partitioner::Partition& partition, const Slots& slots) const {
+  std::vector<ir::TensorMeta> metas;
+  for (ir::ValueId value : partition.inputs) metas.push_back(meta_of_value(slots.at(value)));
+  return metas;
+}
+
+void Discovery::prefetch() {
+  if (options_.compile == CompilePolicy::Never) return;
+  std::vector<GroupPlan> groups;
+  std::map<int, std::vector<const codegen::KernelSource*>> wanted;  // by sm
+  groups.reserve(lowered_.partitions.size());
+  for (std::size_t p = 0; p < lowered_.partitions.size(); ++p) {
+    const partitioner::Partition& partition = lowered_.partitions[p];
+    const codegen::ArchInfo arch = session_.arch(partition.device);
+    if (failed_[p] || !session_.target_problem(arch.target).empty()) continue;
+    std::vector<ir::TensorMeta> metas;
+    for (ir::ValueId value : partition.inputs) metas.push_back(lowered_.graph.value(value).meta.value_or(ir::TensorMeta{}));
+    try {
+      groups.push_back(plan_group(session_, lowered_, p, metas, {}, Options{}));
+    } catch (const std::exception&) {
+      continue;  // a forecast only: what is wrong with the real metas shows when the partition is reached
+    }
+    for (const codegen::KernelSource& source : groups.back().sources) wanted[arch.sm].push_back(&source);
+  }
+  for (const auto& [sm, sources] : wanted) {
+    try {
+      session_.kernels.get(sources, sm);
+    } catch (const std::exception&) {
+      // The kernel at fault is found and told when its partition is reached.
+    }
+  }
+}
+
+Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
+  plan_.slot_count = slots.size();
+  for (std::uint32_t unit = first; unit < lowered_.units.size(); ++unit) {
+    const Unit& what = lowered_.units[unit];
+    if (what.partition < 0) node(what.node, unit, slots, counters);
+    else if (failed_[static_cast<std::size_t>(what.partition)]) through_aten(static_cast<std::size_t>(what.partition), unit, slots, counters);
+    else partition(static_cast<std::size_t>(what.partition), unit, slots, counters);
+  }
+  for (const ir::WriteBack& write : lowered_.graph.write_backs) {
+    Step step;
+    step.what = WriteBackStep{write.target, write.source};
+    step.unit = static_cast<std::uint32_t>(lowered_.units.size());
+    step.name = "fxfuser::write_back";
+    execute(std::move(step), slots, counters);
+  }
+  plan_.slot_count = slots.size();
+  plan_.outputs = lowered_.graph.outputs;
+  return std::move(plan_);
+}
+
+void Discovery::execute(Step step, Slots& slots, RunCounters& counters) {
+  const bool done = run_step(step, slots, counters);
+  FXF_ASSERT(done, "a step's own guard fails where it was made");
+  plan_.steps.push_back(std::move(step));
+}
+
+void Discovery::node(ir::NodeId id, std::uint32_t unit, Slots& slots, RunCounters& counters) {
+  const ir::Node& node = lowered_.graph.node(id);
+  Step step;
+  step.unit = unit;
+  step.name = node.target;
+  switch (node.kind) {
+    case ir::NodeKind::Op: step.what = AtenStep{AtenCall::resolve(lowered_.graph, node)}; break;
+    case ir::NodeKind::Scalar: step.what = ScalarStep{node.target, node.args, node.outputs.at(0)}; break;
+    case ir::NodeKind::Callable: {
+      CallableStep call;
+      call.callable = std::static_pointer_cast<HostCallable>(std::get<ir::Opaque>(node.args.at(0).v).handle);
+      for (std::size_t i = 1; i < node.args.size(); ++i) call.inputs.push_back(node.args[i].value());
+      call.outputs = node.outputs;
+      step.what = std::move(call);
+      break;
+    }
+  }
+  execute(std::move(step), slots, counters);
+}
+
+void Discovery::through_aten(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters) {
+  for (ir::NodeId id : lowered_.partitions[index].nodes) node(id, unit, slots, counters);
+}
+
+void Discovery::partition(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters) {
+  const partitioner::Partition& partition = lowered_.partitions[index];
+  const codegen::ArchInfo arch = session_.arch(partition.device);
+  const std::string problem = session_.target_problem(arch.target);
+  if (!problem.empty()) {
+    failed_[index] = partitioner::Reason{partitioner::ReasonCode::NoCompiler, problem};
+    return through_aten(index, unit, slots, counters);
+  }
+  std::vector<int> alignment;
+  for (ir::ValueId value : partition.inputs) alignment.push_back(slots[value].isTensor() ? alignment_of(slots[value].toTensor()) : 16);
+  GroupPlan group = plan_group(session_, lowered_, index, input_metas(partition, slots), alignment, options_);
+  if (group.refusal) {
+    // Shapes that eager refuses: ATen raises what eager raises.
+    if (options_.mode == Mode::Strict) {
+      throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {}", lowered_.graph.node(partition.nodes[0]).name, to_string(*group.refusal)));
+    }
+    through_aten(index, unit, slots, counters);
+    failed_[index] = group.refusal;
+    return;
+  }
+  try {
+    add_group(group, index, unit, slots, counters);
+  } catch (const Error& error) {
+    if (options_.on_error == OnError::Raise || options_.mode == Mode::Strict || error.kind() == ErrorKind::Internal) throw;
+    failed_[index] = partitioner::Reason{partitioner::ReasonCode::CompileFailed, error.what()};
+    through_aten(index, unit, slots, counters);
+  }
+}
+
+std::vector<SlotId> Discovery::place_values(const GroupPlan& group, const partitioner::Partition& partition, Slots& slots) {
+  const ir::Graph& canonical = group.canonical;
+  constexpr SlotId kNone = 0xffffffffu;
+  std::vector<SlotId> slot_of(canonical.values.size(), kNone);
+  for (std::size_t i = 0; i < canonical.inputs.size(); ++i) slot_of[canonical.inputs[i]] = partition.inputs[i];
+  for (std::size_t i = 0; i < canonical.outputs.size(); ++i) {
+    const ir::ValueId value = canonical.outputs[i].value();
+    if (slot_of[value] == kNone) slot_of[value] = partition.outputs[i];
+  }
+  const auto fresh = [&](ir::ValueId value) {
+    if (slot_of[value] != kNone) return;
+    slot_of[value] = static_cast<SlotId>(slots.size());
+    slots.emplace_back();
+  };
+  for (const codegen::Segment& segment : group.segmented.segments) {
+    for (const codegen::FusionOutput& output : segment.fusion.outputs) fresh(output.value);
+  }
+  for (const auto& [output, source] : group.segmented.aliases) fresh(source), fresh(output);
+  return slot_of;
+}
+
+LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, const std::vector<SlotId>& slot_of, std::shared_ptr<CompiledKernel> kernel) const {
+  const codegen::Fusion& fusion = group.segmented.segments[segment].fusion;
+  const codegen::KernelSource& source = group.sources[segment];
+  LaunchStep step;
+  step.kernel = std::move(kernel);
+  step.target = source.target;
+  step.device = source.target == codegen::Target::Cuda ? std::max<int>(fusion.device.index, 0) : -1;
+  for (std::uint32_t input : source.pointer_inputs) {
+    const codegen::FusionInput& from = fusion.inputs[input];
+    const SlotId slot = slot_of[from.value];
+    step.pointers.push_back(slot);
+    step.expected.push_back(from.meta);
+    // What an ATen step or a callable made may look different at the next call.
+    const ir::NodeId producer = slot < lowered_.graph.values.size() ? lowered_.graph.value(slot).producer : ir::kNoNode;
+    step.guarded.push_back(producer != ir::kNoNode && lowered_.partition_of[producer] < 0);
+  }
+  for (std::uint32_t input : source.scalar_inputs) {
+    step.scalars.push_back(slot_of[fusion.inputs[input].value]);
+    step.scalar_types.push_back(fusion.inputs[input].meta.dtype);
+  }
+  for (const codegen::FusionOutput& output : fusion.outputs) step.outputs.push_back({slot_of[output.value], output.meta});
+  step.ints = source.ints;
+  step.launches = source.launches;
+  step.workspace_bytes = source.workspace_bytes;
+  step.counter_bytes = source.counter_bytes;
+  step.bytes = source.bytes;
+  for (const codegen::LaunchConfig& launch : step.launches) step.entries.push_back(step.kernel->entry(launch, step.device));
+  return step;
+}
+
+void Discovery::add_group(const GroupPlan& group, std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters) {
+  const partitioner::Partition& partition = lowered_.partitions[index];
+  std::vector<const codegen::KernelSource*> sources;
+  for (const codegen::KernelSource& source : group.sources) sources.push_back(&source);
+  const auto kernels = session_.kernels.get(sources, session_.arch(partition.device).sm);
+  const std::vector<SlotId> slot_of = place_values(group, partition, slots);
+  std::vector<LaunchStep> launches;
+  for (std::size_t i = 0; i < group.sources.size(); ++i) launches.push_back(launch_step(group, i, slot_of, kernels[i]));
+  for (LaunchStep& launch : launches) {
+    Step step;
+    step.unit = unit;
+    step.name = launch.kernel->name();
+    step.what = std::move(launch);
+    execute(std::move(step), slots, counters);
+  }
+  const auto view = [&](SlotId source, SlotId target, const ViewGeometry& geometry) {
+    Step step;
+    step.unit = unit;
+    step.name = "fxfuser::view";
+    step.what = ViewStep{source, target, geometry.sizes, geometry.strides, geometry.offset};
+    execute(std::move(step), slots, counters);
+  };
+  for (const auto& [output, source] : group.segmented.aliases) {
+    if (slot_of[output] != slot_of[source]) view(slot_of[source], slot_of[output], view_geometry(group.canonical, output, source));
+  }
+  // A value that is returned under two names, or an input that is returned as it is.
+  for (std::size_t i = 0; i < group.canonical.outputs.size(); ++i) {
+    const ir::ValueId value = group.canonical.outputs[i].value();
+    if (slot_of[value] == partition.outputs[i]) continue;
+    view(slot_of[value], partition.outputs[i], view_geometry(group.canonical, value, value));
+  }
+}
+
+}  // namespace fxfuser::executor

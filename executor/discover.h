@@ -1,0 +1,47 @@
+#pragma once
+// A plan is discovered by running: ATen steps really run and their results' true metas are read; each partition is planned on
+// exact metas when it is reached, and what was done becomes the plan.
+
+#include <optional>
+
+#include "executor/lower.h"
+#include "executor/plan.h"
+
+namespace fxfuser::executor {
+
+class Discovery {
+ public:
+  /// `failed` is by partition: reasons of those that stay with ATen (filled on the way).
+  Discovery(Session& session, const LoweredGraph& lowered, std::vector<std::optional<partitioner::Reason>>& failed, const Options& options)
+      : session_(session), lowered_(lowered), failed_(failed), options_(options) {}
+
+  /// Compiles, in parallel, what the forecast says will be needed.
+  void prefetch();
+  /// Runs the units from `first` on; the frame holds what earlier ones made. Returns the plan of those units.
+  Plan run(Slots& slots, std::uint32_t first, RunCounters& counters);
+
+ private:
+  void partition(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
+  void node(ir::NodeId id, std::uint32_t unit, Slots& slots, RunCounters& counters);
+  void through_aten(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
+  void add_group(const GroupPlan& group, std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
+  void execute(Step step, Slots& slots, RunCounters& counters);
+  std::vector<SlotId> place_values(const GroupPlan& group, const partitioner::Partition& partition, Slots& slots);
+  LaunchStep launch_step(const GroupPlan& group, std::size_t segment, const std::vector<SlotId>& slot_of, std::shared_ptr<CompiledKernel> kernel) const;
+  std::vector<ir::TensorMeta> input_metas(const partitioner::Partition& partition, const Slots& slots) const;
+
+  Session& session_;
+  const LoweredGraph& lowered_;
+  std::vector<std::optional<partitioner::Reason>>& failed_;
+  const Options& options_;
+  Plan plan_;
+};
+
+/// Geometry of a view inside a canonical graph, from a value back to `source`.
+struct ViewGeometry {
+  ir::Sizes sizes, strides;
+  std::int64_t offset = 0;
+};
+ViewGeometry view_geometry(const ir::Graph& canonical, ir::ValueId value, ir::ValueId source);
+
+}  // namespace fxfuser::executor

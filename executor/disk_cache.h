@@ -1,0 +1,32 @@
+#pragma once
+// Compiled kernels on disk: one file an entry, named by a hash of its key and holding the whole key, written atomically. Only a
+// folder that is safe to load code from is used: the user's own, closed to others, no link, under folders that others can't
+// write.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fxfuser::executor {
+
+class DiskCache {
+ public:
+  /// `folder` empty: the XDG cache folder. An unsafe or unusable folder turns the cache off; `why` says so.
+  DiskCache(const std::string& folder, std::string* why);
+
+  bool on() const { return !folder_.empty(); }
+  const std::string& folder() const { return folder_; }
+  std::optional<std::string> load(std::string_view key) const;
+  void store(std::string_view key, std::string_view bytes) const;
+  void clear() const;
+  /// Runs `work` while this process alone holds the entry's lock file, so that processes that start together compile once.
+  void locked(std::string_view key, const std::function<void()>& work) const;
+
+ private:
+  void trim() const;
+
+  std::string folder_;
+};
+
+}  // namespace fxfuser::executor

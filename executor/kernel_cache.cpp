@@ -1,0 +1,191 @@
+#include "executor/kernel_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/host/host_compiler.h"
+#include "partitioner/ir/error.h"
+#include "partitioner/ir/hash.h"
+
+namespace fxfuser::executor {
+namespace {
+
+using codegen::KernelSource;
+using codegen::Target;
+using Missing = std::vector<std::pair<std::string, const KernelSource*>>;
+
+constexpr std::size_t kMaxKernels = 4096;
+constexpr const char* kVersion = "fxfuser 0.1.0";
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + " ";
+  return text;
+}
+
+/// Runs work(i) for i in [0, count) on a few threads; the first exception is rethrown.
+template <typename Work>
+void in_parallel(std::size_t count, std::size_t most, Work&& work) {
+  const std::size_t cores = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+  const std::size_t threads = std::min({count, most, cores});
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> pool;
+  for (std::size_t i = 1; i < threads; ++i) pool.emplace_back(run);
+  run();
+  for (std::thread& thread : pool) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+std::string KernelCache::key_of(const KernelSource& source, int sm) const {
+  std::string key = kVersion;
+  if (source.target == Target::Cuda) {
+    static const std::string prelude = ir::to_hex(ir::hash_bytes(codegen::cuda_prelude()));
+    key += fmt::format("\ncuda {}\nnvrtc {}\n{}", prelude, codegen::Nvrtc::version(), joined(codegen::Nvrtc::flags(sm, source.eager_rounding)));
+  } else {
+    static const std::string prelude = ir::to_hex(ir::hash_bytes(codegen::host_prelude()));
+    key += fmt::format("\nhost {}\n{} {}\n{}\n{}", prelude, joined(codegen::HostCompiler::command()), codegen::HostCompiler::version(),
+                       joined(codegen::HostCompiler::flags(source.eager_rounding)), codegen::HostCompiler::cpu_features());
+  }
+  return key + "\n" + source.text;
+}
+
+std::shared_ptr<CompiledKernel> KernelCache::find(const std::string& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  order_.splice(order_.begin(), order_, found->second);
+  return found->second->kernel;
+}
+
+void KernelCache::remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.count(key) > 0) return;
+  order_.push_front({key, std::move(kernel)});
+  entries_[key] = order_.begin();
+  if (entries_.size() > kMaxKernels) {
+    entries_.erase(order_.back().key);
+    order_.pop_back();
+  }
+}
+
+std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<const KernelSource*>& sources, int sm) {
+  std::vector<std::shared_ptr<CompiledKernel>> out(sources.size());
+  std::vector<std::string> keys;
+  bool complete = true;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    keys.push_back(key_of(*sources[i], sm));
+    out[i] = find(keys[i]);
+    complete = complete && out[i] != nullptr;
+  }
+  if (complete) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    counters_.memory_hits += sources.size();
+    return out;
+  }
+  const std::lock_guard<std::mutex> alone(compiling_);
+  Missing host, cuda;
+  std::set<std::string> chosen;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (out[i] != nullptr || find(keys[i]) != nullptr || !chosen.insert(keys[i]).second) continue;
+    (sources[i]->target == Target::Host ? host : cuda).emplace_back(keys[i], sources[i]);
+  }
+  if (!host.empty()) compile_host(std::move(host));
+  if (!cuda.empty()) compile_cuda(cuda, sm);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (out[i] == nullptr) out[i] = find(keys[i]);
+    FXF_ASSERT(out[i] != nullptr, "{} was not compiled", sources[i]->name);
+  }
+  return out;
+}
+
+void KernelCache::compile_host(Missing missing) {
+  const auto load = [&](const std::string& key, const KernelSource& source) {
+    const auto bytes = disk_.load(key);
+    if (!bytes) return false;
+    remember(key, std::make_shared<CompiledKernel>(Target::Host, source.name, LoadedImage::host(*bytes)));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++counters_.disk_hits;
+    return true;
+  };
+  std::erase_if(missing, [&](const auto& item) { return load(item.first, *item.second); });
+  if (missing.empty()) return;
+  // A few compiler runs side by side, each with its share of the kernels.
+  const std::size_t cores = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+  const std::size_t batches = std::min(missing.size(), cores);
+  in_parallel(batches, 8, [&](std::size_t batch) {
+    for (const bool rounding : {false, true}) {
+      Missing mine;
+      for (std::size_t i = batch; i < missing.size(); i += batches) {
+        if (missing[i].second->eager_rounding == rounding) mine.push_back(missing[i]);
+      }
+      if (mine.empty()) continue;
+      disk_.locked(mine.size() == 1 ? mine[0].first : mine[0].first + std::to_string(mine.size()), [&] {
+        std::erase_if(mine, [&](const auto& item) { return load(item.first, *item.second); });
+        if (mine.empty()) return;
+        std::vector<std::string_view> texts;
+        for (const auto& item : mine) texts.push_back(item.second->text);
+        const codegen::Binary binary = codegen::HostCompiler::compile(texts, rounding);
+        const auto image = LoadedImage::host(binary.bytes);
+        for (const auto& item : mine) {
+          remember(item.first, std::make_shared<CompiledKernel>(Target::Host, item.second->name, image));
+          disk_.store(item.first, binary.bytes);
+        }
+        const std::lock_guard<std::mutex> lock(mutex_);
+        counters_.compiles += mine.size();
+        counters_.compile_seconds += binary.seconds;
+      });
+    }
+  });
+}
+
+void KernelCache::compile_cuda(const Missing& missing, int sm) {
+  in_parallel(missing.size(), 8, [&](std::size_t i) {
+    const auto& [key, source] = missing[i];
+    disk_.locked(key, [&, key = key, source = source] {
+      auto bytes = disk_.load(key);
+      const bool from_disk = bytes.has_value();
+      double seconds = 0;
+      if (!bytes) {
+        codegen::Binary binary = codegen::Nvrtc::compile(source->name, source->text, sm, source->eager_rounding);
+        seconds = binary.seconds;
+        disk_.store(key, binary.bytes);
+        bytes = std::move(binary.bytes);
+      }
+      remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(*bytes))));
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++(from_disk ? counters_.disk_hits : counters_.compiles);
+      counters_.compile_seconds += seconds;
+    });
+  });
+}
+
+CacheCounters KernelCache::counters() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return counters_;
+}
+
+void KernelCache::clear(bool disk) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  entries_.clear();
+  order_.clear();
+  if (disk) disk_.clear();
+}
+
+}  // namespace fxfuser::executor

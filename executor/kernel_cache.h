@@ -1,0 +1,53 @@
+#pragma once
+// Kernel text -> loaded kernel, in memory and on disk. The key is everything that changes bytes: text, prelude, flags,
+// architecture or CPU, compiler, library. One compile a key among threads and processes; several missing host kernels are
+// compiled in one run of the compiler.
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/kernel_source.h"
+#include "executor/compiled_kernel.h"
+#include "executor/disk_cache.h"
+
+namespace fxfuser::executor {
+
+struct CacheCounters {
+  std::uint64_t compiles = 0, memory_hits = 0, disk_hits = 0;
+  double compile_seconds = 0;
+};
+
+class KernelCache {
+ public:
+  explicit KernelCache(DiskCache disk) : disk_(std::move(disk)) {}
+
+  /// Makes every kernel loadable, in parallel; returns them in order. Throws Error(Runtime) with the compiler's log.
+  std::vector<std::shared_ptr<CompiledKernel>> get(const std::vector<const codegen::KernelSource*>& sources, int sm);
+  CacheCounters counters() const;
+  void clear(bool disk);
+  const DiskCache& disk() const { return disk_; }
+
+ private:
+  struct Entry {
+    std::string key;
+    std::shared_ptr<CompiledKernel> kernel;
+  };
+  std::shared_ptr<CompiledKernel> find(const std::string& key);
+  void remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel);
+  void compile_host(std::vector<std::pair<std::string, const codegen::KernelSource*>> missing);
+  void compile_cuda(const std::vector<std::pair<std::string, const codegen::KernelSource*>>& missing, int sm);
+  std::string key_of(const codegen::KernelSource& source, int sm) const;
+
+  DiskCache disk_;
+  mutable std::mutex mutex_;
+  std::mutex compiling_;  // one compile at a time decides what is missing
+  std::list<Entry> order_;  // most recent first
+  std::unordered_map<std::string, std::list<Entry>::iterator> entries_;
+  CacheCounters counters_;
+};
+
+}  // namespace fxfuser::executor

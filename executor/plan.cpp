@@ -1,0 +1,204 @@
+#include "executor/plan.h"
+
+#include <ATen/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstring>
+
+#include "executor/aten_bridge.h"
+#include "executor/driver_api.h"
+#include "executor/host_parallel.h"
+#include "executor/scalar_step.h"
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::executor {
+namespace {
+
+using Word = std::uint64_t;
+
+template <typename T>
+Word word_of(T value) {
+  Word word = 0;
+  static_assert(sizeof(T) <= sizeof(Word));
+  std::memcpy(&word, &value, sizeof value);
+  return word;
+}
+
+Word scalar_word(const c10::IValue& value, ir::DType dtype) {
+  c10::Scalar number = value.isTensor() ? value.toTensor().item() : value.toScalar();
+  return ir::is_floating(dtype) ? word_of(number.toDouble()) : word_of(number.isBoolean() ? static_cast<std::int64_t>(number.toBool()) : number.toLong());
+}
+
+bool guards_hold(const LaunchStep& step, const Slots& slots) {
+  for (std::size_t i = 0; i < step.pointers.size(); ++i) {
+    if (step.guarded[i] && !has_meta(slots[step.pointers[i]].toTensor(), step.expected[i])) return false;
+  }
+  return true;
+}
+
+at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
+  const auto device = step.target == codegen::Target::Cuda ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
+  const auto options = at::TensorOptions().dtype(c10::ScalarType::Byte).device(device);
+  return zero ? at::zeros({bytes}, options) : at::empty({bytes}, options);
+}
+
+bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
+  if (!guards_hold(step, slots)) return false;
+  c10::SmallVector<Word, 48> block;
+  for (SlotId slot : step.pointers) block.push_back(word_of(slots[slot].toTensor().const_data_ptr()));
+  for (const TensorOutput& output : step.outputs) {
+    at::Tensor tensor = allocate(output.meta);
+    block.push_back(word_of(tensor.data_ptr()));
+    slots[output.slot] = std::move(tensor);
+  }
+  at::Tensor workspace, counter;
+  if (step.workspace_bytes > 0) {
+    workspace = scratch(step.workspace_bytes, step, false);
+    block.push_back(word_of(workspace.data_ptr()));
+  }
+  if (step.counter_bytes > 0) {
+    counter = scratch(step.counter_bytes, step, true);
+    block.push_back(word_of(counter.data_ptr()));
+  }
+  for (std::int64_t value : step.ints) block.push_back(word_of(value));
+  for (std::size_t i = 0; i < step.scalars.size(); ++i) block.push_back(scalar_word(slots[step.scalars[i]], step.scalar_types[i]));
+  if (block.empty()) block.push_back(0);
+  if (step.target == codegen::Target::Host) {
+    for (std::size_t i = 0; i < step.launches.size(); ++i) {
+      parallel_ranges(reinterpret_cast<RangeFunction>(step.entries[i]), block.data(), step.launches[i].work_items, step.launches[i].grain);
+    }
+    ++counters.launches_host;
+  } else {
+    const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device));
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    const c10::Stream stream = guard.getStream(device);
+    Driver::use_device(step.device);
+    for (std::size_t i = 0; i < step.launches.size(); ++i) {
+      const codegen::LaunchConfig& config = step.launches[i];
+      if (config.grid[0] == 0) continue;
+      const DriverLaunch launch{{config.grid[0], config.grid[1], config.grid[2]}, {config.block[0], config.block[1], config.block[2]}, config.cluster, config.shared_bytes};
+      Driver::launch(step.entries[i], launch, stream.native_handle(), block.data());
+    }
+    ++counters.launches_cuda;
+  }
+  if (counters.kernels != nullptr) counters.kernels->push_back(step.kernel->name());
+  return true;
+}
+
+void run_callable(const CallableStep& step, Slots& slots) {
+  std::vector<c10::IValue> arguments;
+  for (SlotId slot : step.inputs) arguments.push_back(slots[slot]);
+  std::vector<c10::IValue> results = step.callable->call(std::move(arguments));
+  FXF_CHECK(results.size() >= step.outputs.size(), Runtime, "a callable returned {} results, {} were traced", results.size(), step.outputs.size());
+  for (std::size_t i = 0; i < step.outputs.size(); ++i) slots[step.outputs[i]] = std::move(results[i]);
+}
+
+struct Runner {
+  Slots& slots;
+  RunCounters& counters;
+
+  bool operator()(const LaunchStep& step) const { return run_launch(step, slots, counters); }
+  bool operator()(const AtenStep& step) const {
+    step.call.run(slots);
+    ++counters.aten_steps;
+    return true;
+  }
+  bool operator()(const ViewStep& step) const {
+    const at::Tensor& source = slots[step.source].toTensor();
+    slots[step.target] = source.as_strided(step.sizes, step.strides, source.storage_offset() + step.offset);
+    ++counters.view_steps;
+    return true;
+  }
+  bool operator()(const ScalarStep& step) const {
+    slots[step.output] = run_scalar(step.target, step.args, slots);
+    return true;
+  }
+  bool operator()(const CallableStep& step) const {
+    run_callable(step, slots);
+    ++counters.aten_steps;
+    return true;
+  }
+  bool operator()(const WriteBackStep& step) const {
+    slots[step.target].toTensor().copy_(slots[step.source].toTensor());
+    ++counters.aten_steps;
+    return true;
+  }
+};
+
+}  // namespace
+
+bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
+  at::RecordFunction guard(at::RecordScope::FUNCTION);
+  if (guard.isActive()) guard.before(step.name);
+  return std::visit(Runner{slots, counters}, step.what);
+}
+
+std::optional<std::uint32_t> Plan::run(Slots& slots, RunCounters& counters) const {
+  for (const Step& step : steps) {
+    if (!run_step(step, slots, counters)) return step.unit;
+    for (SlotId slot : step.free_after) slots[slot] = c10::IValue();
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+void attr_reads(const ir::Attr& attr, const std::function<void(SlotId)>& fn) {
+  if (attr.is_value()) fn(attr.value());
+  else if (attr.is_list()) ir::for_each_value(attr.list(), fn);
+}
+
+}  // namespace
+
+void for_each_read(const Step& step, const std::function<void(SlotId)>& fn) {
+  if (const auto* launch = std::get_if<LaunchStep>(&step.what)) {
+    for (SlotId slot : launch->pointers) fn(slot);
+    for (SlotId slot : launch->scalars) fn(slot);
+  } else if (const auto* aten = std::get_if<AtenStep>(&step.what)) {
+    aten->call.for_each_input(fn);
+  } else if (const auto* view = std::get_if<ViewStep>(&step.what)) {
+    fn(view->source);
+  } else if (const auto* scalar = std::get_if<ScalarStep>(&step.what)) {
+    for (const ir::Attr& attr : scalar->args) attr_reads(attr, fn);
+  } else if (const auto* callable = std::get_if<CallableStep>(&step.what)) {
+    for (SlotId slot : callable->inputs) fn(slot);
+  } else if (const auto* write = std::get_if<WriteBackStep>(&step.what)) {
+    fn(write->target);
+    fn(write->source);
+  }
+}
+
+void for_each_write(const Step& step, const std::function<void(SlotId)>& fn) {
+  if (const auto* launch = std::get_if<LaunchStep>(&step.what)) {
+    for (const TensorOutput& output : launch->outputs) fn(output.slot);
+  } else if (const auto* aten = std::get_if<AtenStep>(&step.what)) {
+    for (SlotId slot : aten->call.outputs()) fn(slot);
+  } else if (const auto* view = std::get_if<ViewStep>(&step.what)) {
+    fn(view->target);
+  } else if (const auto* scalar = std::get_if<ScalarStep>(&step.what)) {
+    fn(scalar->output);
+  } else if (const auto* callable = std::get_if<CallableStep>(&step.what)) {
+    for (SlotId slot : callable->outputs) fn(slot);
+  }
+}
+
+void set_lifetimes(Plan& plan, const std::vector<bool>& keep) {
+  std::vector<bool> seen = keep;
+  seen.resize(plan.slot_count, false);
+  for (std::size_t i = plan.steps.size(); i-- > 0;) {
+    Step& step = plan.steps[i];
+    step.free_after.clear();
+    const auto touch = [&](SlotId slot) {
+      if (seen[slot]) return;
+      seen[slot] = true;
+      step.free_after.push_back(slot);
+    };
+    for_each_write(step, touch);
+    for_each_read(step, touch);
+  }
+}
+
+}  // namespace fxfuser::executor

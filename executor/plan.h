@@ -1,0 +1,35 @@
+#pragma once
+// A flat program over numbered slots. Immutable once built; a call has a frame of its own, so one plan serves many threads.
+
+#include <optional>
+#include <vector>
+
+#include "executor/step.h"
+
+namespace fxfuser::executor {
+
+struct RunCounters {
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0;
+  std::vector<std::string>* kernels = nullptr;  // filled while recording is on
+};
+
+class Plan {
+ public:
+  std::vector<Step> steps;
+  std::size_t slot_count = 0;
+  std::vector<ir::Attr> outputs;
+
+  /// Runs the steps on a frame whose inputs and constants are set. Returns the unit to go on from as a miss when an ATen
+  /// result's meta differs from what this plan was made for; nullopt when all ran.
+  std::optional<std::uint32_t> run(Slots& slots, RunCounters& counters) const;
+};
+
+/// Runs one step; false when a guard does not hold (nothing was done then).
+bool run_step(const Step& step, Slots& slots, RunCounters& counters);
+/// Sets free_after of every step: slots that nothing later reads. Inputs and outputs of the graph are never freed.
+void set_lifetimes(Plan& plan, const std::vector<bool>& keep);
+/// What a step reads and writes.
+void for_each_read(const Step& step, const std::function<void(SlotId)>& fn);
+void for_each_write(const Step& step, const std::function<void(SlotId)>& fn);
+
+}  // namespace fxfuser::executor

@@ -1,0 +1,341 @@
+#include "executor/program.h"
+
+#include <ATen/Tensor.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+#include "executor/aten_bridge.h"
+#include "executor/discover.h"
+#include "partitioner/functionalize.h"
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::executor {
+namespace {
+
+constexpr std::size_t kMaxPlans = 256;
+constexpr std::size_t kMaxClasses = 16;
+
+const c10::DispatchKeySet& foreign_keys() {
+  static const c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor,
+                                         c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
+                                         c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrCUDA,
+                                         c10::DispatchKey::QuantizedCPU, c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::NestedTensorCPU,
+                                         c10::DispatchKey::NestedTensorCUDA, c10::DispatchKey::MkldnnCPU});
+  return keys;
+}
+
+std::string tensor_problem(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "an undefined tensor";
+  if (tensor.key_set().has_any(foreign_keys())) return "an input with dispatch keys that a plan does not carry (" + c10::toString(tensor.key_set()) + ")";
+  if (tensor.layout() != c10::Layout::Strided) return "an input that is not strided";
+  if (tensor.requires_grad() && c10::GradMode::is_enabled()) {
+    return "an input or parameter requires grad while grad mode is on: call it under torch.no_grad() (or torch.inference_mode()) to run it fused";
+  }
+  return {};
+}
+
+std::string thread_problem() {
+  if (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)) return "autocast is on";
+  if (c10::impl::dispatch_mode_enabled()) return "a dispatch mode is active";
+  return {};
+}
+
+}  // namespace
+
+std::size_t ProgramImpl::SignatureHash::operator()(const Signature& words) const {
+  std::uint64_t hash = 0x9e3779b97f4a7c15ull;
+  for (std::int64_t word : words) hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xd6e8feb86659fd93ull, hash ^= hash >> 32;
+  return static_cast<std::size_t>(hash);
+}
+
+ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(session) {
+  session.ops.bind(imported.graph);
+  graph_ = partitioner::functionalize(imported.graph, imported.alias, session.ops).graph;
+  session.ops.bind(graph_);
+  keep_.assign(graph_.values.size(), false);
+  for (ir::ValueId input : graph_.inputs) keep_[input] = true;
+  for (const ir::Constant& constant : graph_.constants) keep_[constant.value] = true;
+}
+
+bool ProgramImpl::sign(std::span<const c10::IValue> inputs, Signature& out, std::string& reason) const {
+  reason = thread_problem();
+  if (!reason.empty()) return false;
+  const auto local = c10::impl::tls_local_dispatch_key_set();
+  out.push_back(static_cast<std::int64_t>(local.included_.raw_repr()));
+  out.push_back(static_cast<std::int64_t>(local.excluded_.raw_repr()));
+  out.push_back((c10::GradMode::is_enabled() ? 1 : 0) | (c10::InferenceMode::is_enabled() ? 2 : 0));
+  for (const c10::IValue& input : inputs) {
+    if (input.isTensor()) {
+      const at::Tensor& tensor = input.toTensor();
+      reason = tensor_problem(tensor);
+      if (!reason.empty()) return false;
+      out.push_back(static_cast<std::int64_t>(tensor.key_set().raw_repr()));
+      out.push_back((static_cast<std::int64_t>(tensor.scalar_type()) << 32) | (static_cast<std::int64_t>(tensor.device().index()) << 16) | (tensor.dim() << 8) | alignment_of(tensor));
+      out.insert(out.end(), tensor.sizes().begin(), tensor.sizes().end());
+      out.insert(out.end(), tensor.strides().begin(), tensor.strides().end());
+    } else if (input.isInt()) {
+      out.push_back(-1);
+      out.push_back(input.toInt());
+    } else if (input.isDouble()) {
+      out.push_back(-2);  // its value is read at each call
+    } else if (input.isBool()) {
+      out.push_back(input.toBool() ? -3 : -4);
+    } else if (input.isNone()) {
+      out.push_back(-5);
+    } else {
+      reason = "an input that is neither a tensor nor a number";
+      return false;
+    }
+  }
+  return true;
+}
+
+std::shared_ptr<const Plan> ProgramImpl::find_plan(const Signature& signature, const Options& options) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!plans_.empty() && plans_.front().signature == signature && plans_.front().options == options) return plans_.front().plan;
+  const auto found = by_signature_.find(signature);
+  if (found == by_signature_.end()) return nullptr;
+  for (const auto& at : found->second) {
+    if (!(at->options == options)) continue;
+    plans_.splice(plans_.begin(), plans_, at);
+    return at->plan;
+  }
+  return nullptr;
+}
+
+void ProgramImpl::remember(Signature signature, const Options& options, std::shared_ptr<const Plan> plan) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  plans_.push_front({signature, options, std::move(plan)});
+  by_signature_[std::move(signature)].push_back(plans_.begin());
+  if (plans_.size() <= kMaxPlans) return;
+  const auto oldest = std::prev(plans_.end());
+  auto found = by_signature_.find(oldest->signature);
+  std::erase(found->second, oldest);
+  if (found->second.empty()) by_signature_.erase(found);
+  plans_.pop_back();
+}
+
+Slots ProgramImpl::frame(std::span<const c10::IValue> inputs, std::size_t slots) const {
+  Slots out(slots);
+  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) out[graph_.inputs[i]] = inputs[i];
+  for (std::size_t i = 0; i < graph_.constants.size(); ++i) out[graph_.constants[i].value] = inputs[graph_.inputs.size() + i];
+  return out;
+}
+
+void ProgramImpl::collect(const Plan& plan, Slots& slots, std::vector<c10::IValue>& outputs) const {
+  outputs.clear();
+  for (const ir::Attr& attr : plan.outputs) outputs.push_back(to_ivalue(attr, attr.is_value() ? c10::TypePtr(c10::AnyType::get()) : c10::TypePtr(c10::NumberType::get()), slots));
+}
+
+/// Do the metas of the graph's inputs agree with these in dtype, rank and device (verdicts), or in everything (sizes)?
+bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ir::Value& value = graph.value(i < graph.inputs.size() ? graph.inputs[i] : graph.constants[i - graph.inputs.size()].value);
+    if (!inputs[i].isTensor()) {
+      if (value.kind == ir::ValueKind::Tensor) return false;
+      continue;
+    }
+    const at::Tensor& tensor = inputs[i].toTensor();
+    if (value.kind != ir::ValueKind::Tensor || !value.meta) return false;
+    if (to_dtype(tensor.scalar_type()) != value.meta->dtype || tensor.dim() != value.meta->rank() || to_device(tensor.device()) != value.meta->device) return false;
+  }
+  for (const ir::Node& node : graph.nodes) {
+    for (ir::ValueId output : node.outputs) {
+      if (graph.value(output).kind == ir::ValueKind::Tensor && !graph.value(output).meta && node.outputs.size() == 1) return false;
+    }
+  }
+  return true;
+}
+
+ir::Graph ProgramImpl::record(std::span<const c10::IValue> inputs, Slots& slots, RunCounters& counters) const {
+  ir::Graph graph = graph_;
+  LoweredGraph plain;  // no partitions: every node by itself
+  plain.graph = graph_;
+  plain.partition_of.assign(graph.nodes.size(), -1);
+  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) plain.units.push_back({-1, id});
+  std::vector<std::optional<partitioner::Reason>> failed;
+  const Options options;
+  Discovery(session_, plain, failed, options).run(slots, 0, counters);
+  for (ir::ValueId id = 0; id < graph.values.size(); ++id) {
+    ir::Value& value = graph.values[id];
+    if (slots[id].isTensor() && slots[id].toTensor().defined()) {
+      value.kind = ir::ValueKind::Tensor;
+      value.meta = meta_of(slots[id].toTensor());
+    } else if (slots[id].isScalar()) {
+      value.kind = ir::ValueKind::Scalar;
+      value.meta.reset();
+    } else {
+      value.kind = ir::ValueKind::Other;
+      value.meta.reset();
+    }
+  }
+  (void)inputs;
+  return graph;
+}
+
+namespace {
+
+/// What of an input decides a class.
+std::string class_key(const Options& options, std::span<const c10::IValue> inputs) {
+  std::string key = fmt::format("{}{}{}", static_cast<int>(options.mode), options.allow_single_op_fusion, static_cast<int>(options.rounding));
+  for (const std::string& op : options.skip_ops) key += "-" + op;
+  for (const c10::IValue& input : inputs) {
+    if (!input.isTensor()) {
+      key += input.isNone() ? ";n" : ";s";
+      continue;
+    }
+    const at::Tensor& tensor = input.toTensor();
+    key += fmt::format(";{},{},{}", static_cast<int>(tensor.scalar_type()), tensor.dim(), ir::to_string(to_device(tensor.device())));
+  }
+  return key;
+}
+
+/// Numbers that reach a partition need a dtype.
+void give_scalars_types(ir::Graph& graph, std::span<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    ir::Value& value = graph.values[graph.inputs[i]];
+    if (inputs[i].isTensor()) continue;
+    value.kind = inputs[i].isNone() ? ir::ValueKind::Other : ir::ValueKind::Scalar;
+  }
+}
+
+}  // namespace
+
+void ProgramImpl::check_strict(const LoweredGraph& lowered) const {
+  std::string text;
+  std::size_t count = 0, computes = 0;
+  for (ir::NodeId id = 0; id < lowered.graph.nodes.size(); ++id) {
+    const ir::Node& node = lowered.graph.node(id);
+    if (node.kind == ir::NodeKind::Scalar || (node.kind == ir::NodeKind::Callable && node.outputs.empty())) continue;
+    ++computes;
+    const partitioner::Support& support = lowered.support[id];
+    if (support.ok() || support.refusal->code == partitioner::ReasonCode::MetadataOnly) continue;
+    ++count;
+    text += fmt::format("\n  {} ({}): {}", node.name, node.target, to_string(*support.refusal));
+  }
+  FXF_CHECK(count == 0, Value, "strictly_nvfuser can't take {} of {} nodes:{}", count, computes, text);
+}
+
+std::shared_ptr<ProgramImpl::Class> ProgramImpl::class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss) {
+  const std::string key = class_key(options, inputs);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto at = classes_.begin(); at != classes_.end(); ++at) {
+      if (at->first != key) continue;
+      classes_.splice(classes_.begin(), classes_, at);
+      miss = "sizes";
+      return at->second;
+    }
+  }
+  if (!forecast_fits(graph_, inputs)) return nullptr;
+  ir::Graph graph = graph_;
+  give_scalars_types(graph, inputs);
+  auto made = std::make_shared<Class>();
+  made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), options));
+  made->failed.resize(made->lowered->partitions.size());
+  miss = "dtypes, ranks or devices";
+  const std::lock_guard<std::mutex> lock(mutex_);
+  classes_.emplace_front(key, made);
+  if (classes_.size() > kMaxClasses) classes_.pop_back();
+  return made;
+}
+
+void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& result) {
+  bool fused = false;
+  for (const partitioner::Partition& partition : lowered.partitions) {
+    const codegen::Target target = partition.device.kind == ir::DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Host;
+    const std::string problem = session_.target_problem(target);
+    fused = fused || problem.empty();
+    if (!problem.empty() && session_.tell_once(problem)) {
+      result.warnings.push_back(fmt::format("{} kernels can't be made here, fallback to aten executor: {}", target == codegen::Target::Cuda ? "CUDA" : "host", problem));
+    }
+  }
+  (void)fused;
+  if (lowered.partitions.empty() && !lowered.graph.nodes.empty() && session_.tell_once(fmt::format("graph {}", static_cast<const void*>(this)))) {
+    result.warnings.push_back("nothing in this graph is supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)");
+  }
+}
+
+RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) {
+  RunResult result;
+  FXF_CHECK(inputs.size() == graph_.inputs.size() + graph_.constants.size(), Type, "{} inputs, {} were given", graph_.inputs.size() + graph_.constants.size(), inputs.size());
+  Signature signature;
+  if (!sign(inputs, signature, result.reason)) {
+    result.status = RunStatus::RunOriginal;
+    if (options.mode == Mode::Strict) throw_error(ErrorKind::Value, "strictly_nvfuser can't take this call: " + result.reason);
+    if (result.reason.find("requires grad") != std::string::npos && session_.tell_once(fmt::format("grad {}", static_cast<const void*>(this)))) {
+      result.warnings.push_back("the module runs as it is, fallback to aten executor: " + result.reason);
+    }
+    session_.count_call(result, false, "");
+    return result;
+  }
+  RunCounters counters;
+  std::vector<std::string> names;
+  if (session_.recording) counters.kernels = &names;
+  const auto finish = [&](bool hit, const std::string& miss) {
+    session_.count_call(result, hit, miss);
+    session_.count_steps({counters.launches_cuda, counters.launches_host, counters.aten_steps, counters.view_steps}, counters.kernels);
+  };
+
+  std::string miss = "first call";
+  if (options.use_python_fusion_cache) {
+    if (const auto plan = find_plan(signature, options)) {
+      Slots slots = frame(inputs, plan->slot_count);
+      const auto from = plan->run(slots, counters);
+      if (!from) {
+        collect(*plan, slots, outputs);
+        finish(true, "");
+        return result;
+      }
+      // An ATen result looks different this time: go on as a miss from there.
+      std::string unused;
+      const auto held = class_of(options, inputs, unused);
+      FXF_ASSERT(held != nullptr, "a plan without its class");
+      const Plan rest = Discovery(session_, *held->lowered, held->failed, options).run(slots, *from, counters);
+      collect(rest, slots, outputs);
+      finish(false, "a result of another shape");
+      return result;
+    }
+  }
+  std::shared_ptr<Class> held = class_of(options, inputs, miss);
+  if (held == nullptr) {
+    // No forecast for this class: this call runs through ATen and records the metas that the next one is planned with.
+    Slots slots = frame(inputs, graph_.values.size());
+    ir::Graph graph = record(inputs, slots, counters);
+    auto made = std::make_shared<Class>();
+    made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), options));
+    made->failed.resize(made->lowered->partitions.size());
+    if (options.mode == Mode::Strict) check_strict(*made->lowered);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      classes_.emplace_front(class_key(options, inputs), made);
+      if (classes_.size() > kMaxClasses) classes_.pop_back();
+    }
+    Plan plain;
+    plain.outputs = graph_.outputs;
+    collect(plain, slots, outputs);
+    finish(false, "no forecast for these dtypes, ranks or devices");
+    return result;
+  }
+  if (options.mode == Mode::Strict) check_strict(*held->lowered);
+  tell_target_problems(*held->lowered, result);
+  Discovery discovery(session_, *held->lowered, held->failed, options);
+  if (miss != "sizes") discovery.prefetch();
+  Slots slots = frame(inputs, graph_.values.size());
+  Plan plan = discovery.run(slots, 0, counters);
+  collect(plan, slots, outputs);
+  std::vector<bool> keep = keep_;
+  keep.resize(plan.slot_count, false);
+  for (const ir::Attr& attr : plan.outputs) {
+    if (attr.is_value()) keep[attr.value()] = true;
+  }
+  set_lifetimes(plan, keep);
+  if (options.use_python_fusion_cache) remember(std::move(signature), options, std::make_shared<const Plan>(std::move(plan)));
+  finish(false, miss);
+  return result;
+}
+
+}  // namespace fxfuser::executor

@@ -1,0 +1,93 @@
+#include "executor/scalar_step.h"
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::executor {
+namespace {
+
+using c10::IValue;
+using Values = std::vector<IValue>;
+
+double real(const IValue& value) { return value.isDouble() ? value.toDouble() : value.isBool() ? (value.toBool() ? 1.0 : 0.0) : static_cast<double>(value.toInt()); }
+std::int64_t whole(const IValue& value) { return value.isBool() ? (value.toBool() ? 1 : 0) : value.toInt(); }
+bool any_real(const Values& v) {
+  for (const IValue& value : v) {
+    if (value.isDouble()) return true;
+  }
+  return false;
+}
+bool truth(const IValue& value) { return value.isDouble() ? value.toDouble() != 0 : whole(value) != 0; }
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  FXF_CHECK(b != 0, Runtime, "integer division or modulo by zero");
+  const std::int64_t q = a / b;
+  return q - (a % b != 0 && ((a < 0) != (b < 0)));
+}
+
+template <typename Real, typename Whole>
+std::function<IValue(const Values&)> arithmetic(Real on_real, Whole on_whole) {
+  return [=](const Values& v) { return any_real(v) ? IValue(on_real(real(v.at(0)), real(v.at(1)))) : IValue(on_whole(whole(v.at(0)), whole(v.at(1)))); };
+}
+
+template <typename Compare>
+std::function<IValue(const Values&)> comparison(Compare compare) {
+  return [=](const Values& v) { return any_real(v) ? IValue(compare(real(v.at(0)), real(v.at(1)))) : IValue(compare(whole(v.at(0)), whole(v.at(1)))); };
+}
+
+const std::map<std::string, std::function<IValue(const Values&)>, std::less<>>& operators() {
+  static const std::map<std::string, std::function<IValue(const Values&)>, std::less<>> table = {
+      {"operator.add", arithmetic([](double a, double b) { return a + b; }, [](std::int64_t a, std::int64_t b) { return a + b; })},
+      {"operator.sub", arithmetic([](double a, double b) { return a - b; }, [](std::int64_t a, std::int64_t b) { return a - b; })},
+      {"operator.mul", arithmetic([](double a, double b) { return a * b; }, [](std::int64_t a, std::int64_t b) { return a * b; })},
+      {"operator.floordiv", arithmetic([](double a, double b) { return std::floor(a / b); }, floor_div)},
+      {"operator.mod", arithmetic([](double a, double b) { return a - std::floor(a / b) * b; }, [](std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; })},
+      {"operator.truediv", [](const Values& v) { return IValue(real(v.at(0)) / real(v.at(1))); }},
+      {"operator.pow", [](const Values& v) {
+         if (any_real(v) || whole(v.at(1)) < 0) return IValue(std::pow(real(v.at(0)), real(v.at(1))));
+         std::int64_t out = 1;
+         for (std::int64_t i = 0; i < whole(v.at(1)); ++i) out *= whole(v.at(0));
+         return IValue(out);
+       }},
+      {"operator.neg", [](const Values& v) { return v.at(0).isDouble() ? IValue(-v[0].toDouble()) : IValue(-whole(v[0])); }},
+      {"operator.pos", [](const Values& v) { return v.at(0); }},
+      {"operator.abs", [](const Values& v) { return v.at(0).isDouble() ? IValue(std::fabs(v[0].toDouble())) : IValue(std::abs(whole(v[0]))); }},
+      {"operator.eq", comparison([](auto a, auto b) { return a == b; })},
+      {"operator.ne", comparison([](auto a, auto b) { return a != b; })},
+      {"operator.lt", comparison([](auto a, auto b) { return a < b; })},
+      {"operator.le", comparison([](auto a, auto b) { return a <= b; })},
+      {"operator.gt", comparison([](auto a, auto b) { return a > b; })},
+      {"operator.ge", comparison([](auto a, auto b) { return a >= b; })},
+      {"operator.not_", [](const Values& v) { return IValue(!truth(v.at(0))); }},
+      {"operator.and_", [](const Values& v) { return v.at(0).isBool() && v.at(1).isBool() ? IValue(v[0].toBool() && v[1].toBool()) : IValue(whole(v[0]) & whole(v[1])); }},
+      {"operator.or_", [](const Values& v) { return v.at(0).isBool() && v.at(1).isBool() ? IValue(v[0].toBool() || v[1].toBool()) : IValue(whole(v[0]) | whole(v[1])); }},
+      {"operator.xor", [](const Values& v) { return IValue(whole(v.at(0)) ^ whole(v.at(1))); }},
+      {"operator.lshift", [](const Values& v) { return IValue(whole(v.at(0)) << whole(v.at(1))); }},
+      {"operator.rshift", [](const Values& v) { return IValue(whole(v.at(0)) >> whole(v.at(1))); }},
+      {"torch.sym_max", arithmetic([](double a, double b) { return a < b ? b : a; }, [](std::int64_t a, std::int64_t b) { return a < b ? b : a; })},
+      {"torch.sym_min", arithmetic([](double a, double b) { return b < a ? b : a; }, [](std::int64_t a, std::int64_t b) { return b < a ? b : a; })},
+      {"torch.sym_float", [](const Values& v) { return IValue(real(v.at(0))); }},
+      {"torch.sym_int", [](const Values& v) { return v.at(0).isDouble() ? IValue(static_cast<std::int64_t>(v[0].toDouble())) : IValue(whole(v[0])); }},
+      {"torch.sym_not", [](const Values& v) { return IValue(!truth(v.at(0))); }},
+      {"torch.sym_ite", [](const Values& v) { return truth(v.at(0)) ? v.at(1) : v.at(2); }},
+      {"torch.sym_sqrt", [](const Values& v) { return IValue(std::sqrt(real(v.at(0)))); }},
+  };
+  return table;
+}
+
+}  // namespace
+
+bool knows_scalar(const std::string& target) { return operators().count(target) > 0; }
+
+c10::IValue run_scalar(const std::string& target, const std::vector<ir::Attr>& args, const Slots& slots) {
+  const auto found = operators().find(target);
+  FXF_CHECK(found != operators().end(), Runtime, "{} is not among the scalar ops that a plan runs", target);
+  Values values;
+  for (const ir::Attr& attr : args) values.push_back(to_ivalue(attr, c10::TypePtr(c10::NumberType::get()), slots));
+  return found->second(values);
+}
+
+}  // namespace fxfuser::executor

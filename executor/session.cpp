@@ -1,0 +1,114 @@
+#include "executor/session.h"
+
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/host/host_compiler.h"
+#include "executor/driver_api.h"
+#include "executor/host_parallel.h"
+
+namespace fxfuser::executor {
+namespace {
+
+DiskCache make_disk_cache(const std::string& folder) {
+  std::string why;
+  return DiskCache(environment().no_disk_cache ? "/nonexistent" : folder, &why);
+}
+
+}  // namespace
+
+Session::Session(const std::string& cache_folder)
+    : ops(ir::OpTable::from_json(ir::embedded_ops_json(), "configs/ops.json")),
+      capability(partitioner::CapabilityTable::from_json(partitioner::embedded_capability_json(), "configs/capability.json")),
+      kernels(make_disk_cache(cache_folder)) {
+  capability.validate(ops);
+}
+
+codegen::ArchInfo Session::arch(const ir::Device& device) {
+  if (device.kind != ir::DeviceKind::Cuda) return codegen::ArchInfo::host(host_threads());
+  if (!Driver::available()) return codegen::ArchInfo::h200();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const int index = device.index < 0 ? 0 : device.index;
+  const auto found = devices_.find(index);
+  if (found != devices_.end()) return found->second;
+  const DeviceFacts facts = Driver::facts(index);
+  codegen::ArchInfo arch = codegen::ArchInfo::generic(facts.sm);
+  arch.name = facts.name;
+  arch.sm = facts.sm;
+  arch.sm_count = facts.sm_count;
+  arch.max_threads_per_sm = facts.max_threads_per_sm;
+  arch.registers_per_sm = facts.registers_per_sm;
+  arch.shared_per_block = facts.shared_per_block;
+  arch.shared_per_sm = facts.shared_per_sm;
+  arch.l2_bytes = facts.l2_bytes;
+  devices_[index] = arch;
+  return arch;
+}
+
+std::string Session::target_problem(codegen::Target target) {
+  std::string why;
+  if (target == codegen::Target::Host) {
+    if (environment().disable.count("host") > 0) return "the host target is switched off (FXFUSER_DISABLE=host)";
+    return codegen::HostCompiler::command(&why).empty() ? why + "; install g++ or set CXX" : "";
+  }
+  if (environment().disable.count("cuda") > 0) return "the CUDA target is switched off (FXFUSER_DISABLE=cuda)";
+  if (!Driver::available(&why)) return why;
+  if (!codegen::Nvrtc::available(&why)) return why;
+  return "";
+}
+
+void Session::count_call(const RunResult& result, bool hit, const std::string& miss_reason) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++stats_.calls;
+  if (result.status == RunStatus::RunOriginal) {
+    ++stats_.fallbacks;
+  } else if (hit) {
+    ++stats_.plan_hits;
+  } else {
+    ++stats_.plan_misses;
+    ++stats_.miss_reasons[miss_reason];
+  }
+}
+
+void Session::count_steps(const PlanCounters& counters, const std::vector<std::string>* names) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_.launches_cuda += counters.launches_cuda;
+  stats_.launches_host += counters.launches_host;
+  stats_.aten_steps += counters.aten_steps;
+  stats_.view_steps += counters.view_steps;
+  if (names == nullptr) return;
+  for (const std::string& name : *names) ++stats_.kernels[name];
+}
+
+void Session::count_fallback() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++stats_.fallbacks;
+}
+
+Stats Session::stats() {
+  const CacheCounters now = kernels.counters();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Stats out = stats_;
+  out.compiles = now.compiles - base_.compiles;
+  out.memory_hits = now.memory_hits - base_.memory_hits;
+  out.disk_hits = now.disk_hits - base_.disk_hits;
+  return out;
+}
+
+void Session::reset_stats() {
+  const CacheCounters now = kernels.counters();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_ = Stats{};
+  base_ = now;
+}
+
+bool Session::tell_once(const std::string& text) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return told_.insert(text).second;
+}
+
+void Session::clear(bool disk) {
+  kernels.clear(disk);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  told_.clear();
+}
+
+}  // namespace fxfuser::executor

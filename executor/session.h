@@ -1,0 +1,55 @@
+#pragma once
+// The one owner of tables, caches and counters. The library makes a default one on first use; tests make their own.
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "codegen/arch.h"
+#include "executor/interface/fxfuser.h"
+#include "executor/kernel_cache.h"
+#include "partitioner/capability.h"
+#include "partitioner/ir/op_table.h"
+
+namespace fxfuser::executor {
+
+struct PlanCounters {
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0;
+};
+
+class Session {
+ public:
+  explicit Session(const std::string& cache_folder);
+
+  ir::OpTable ops;
+  partitioner::CapabilityTable capability;
+  KernelCache kernels;
+
+  /// What a device can do; for a device that is not there a generic one of its kind.
+  codegen::ArchInfo arch(const ir::Device& device);
+  /// Why a target can't run here; empty when it can.
+  std::string target_problem(codegen::Target target);
+
+  void count_call(const RunResult& result, bool hit, const std::string& miss_reason);
+  void count_steps(const PlanCounters& counters, const std::vector<std::string>* names);
+  void count_fallback();
+  Stats stats();
+  void reset_stats();
+  std::atomic<bool> recording{false};
+
+  /// True the first time a text is told since the last clear.
+  bool tell_once(const std::string& text);
+  void clear(bool disk);
+
+ private:
+  std::mutex mutex_;
+  Stats stats_;
+  CacheCounters base_;  // kernel counters at the last reset
+  std::set<std::string> told_;
+  std::map<int, codegen::ArchInfo> devices_;
+};
+
+}  // namespace fxfuser::executor

@@ -1,0 +1,80 @@
+#pragma once
+// What a plan is made of: flat steps over the slots of a call's own frame.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/kernel_source.h"
+#include "executor/aten_call.h"
+#include "executor/compiled_kernel.h"
+#include "executor/interface/fxfuser.h"
+
+namespace fxfuser::executor {
+
+using SlotId = std::uint32_t;  // ids of the graph's values first, then those of groups' inner values
+
+struct TensorOutput {
+  SlotId slot = 0;
+  ir::TensorMeta meta;
+};
+
+/// One generated kernel (one or two launches).
+struct LaunchStep {
+  std::shared_ptr<CompiledKernel> kernel;
+  codegen::Target target = codegen::Target::Host;
+  int device = -1;
+  std::vector<SlotId> pointers;            // tensor inputs in parameter order
+  std::vector<ir::TensorMeta> expected;    // their metas; compared where `guarded`
+  std::vector<bool> guarded;               // comes from an ATen step: its meta may differ at the next call
+  std::vector<SlotId> scalars;             // numbers and 0-dim CPU tensors
+  std::vector<ir::DType> scalar_types;
+  std::vector<TensorOutput> outputs;
+  std::vector<std::int64_t> ints;
+  std::vector<codegen::LaunchConfig> launches;
+  std::vector<void*> entries;
+  std::int64_t workspace_bytes = 0, counter_bytes = 0;
+  std::int64_t bytes = 0;
+};
+
+struct AtenStep {
+  AtenCall call;
+};
+
+/// A view of another slot, by its geometry.
+struct ViewStep {
+  SlotId source = 0;
+  SlotId target = 0;
+  ir::Sizes sizes, strides;
+  std::int64_t offset = 0;  // elements, from the source's own
+};
+
+/// Host arithmetic on numbers and sizes.
+struct ScalarStep {
+  std::string target;
+  std::vector<ir::Attr> args;
+  SlotId output = 0;
+};
+
+struct CallableStep {
+  std::shared_ptr<HostCallable> callable;
+  std::vector<SlotId> inputs;
+  std::vector<SlotId> outputs;
+};
+
+/// Copies a value into the storage of an input.
+struct WriteBackStep {
+  SlotId target = 0;
+  SlotId source = 0;
+};
+
+struct Step {
+  std::variant<LaunchStep, AtenStep, ViewStep, ScalarStep, CallableStep, WriteBackStep> what;
+  std::uint32_t unit = 0;         // which unit of the lowered graph it belongs to
+  std::string name;               // for profiler ranges
+  std::vector<SlotId> free_after;
+};
+
+}  // namespace fxfuser::executor
