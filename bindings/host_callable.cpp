@@ -1,9 +1,19 @@
 #include "bindings/host_callable.h"
 
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
 namespace fxfuser::bindings {
 namespace {
+
+c10::IValue to_ivalue(py::handle item) {
+  if (item.is_none()) return {};
+  if (THPVariable_Check(item.ptr())) return THPVariable_Unpack(item.ptr());
+  if (PyBool_Check(item.ptr())) return item.ptr() == Py_True;
+  if (PyLong_Check(item.ptr())) return py::cast<std::int64_t>(item);
+  if (PyFloat_Check(item.ptr())) return py::cast<double>(item);
+  return torch::jit::toIValue(item, c10::TypePtr(c10::PyObjectType::get()));
+}
 
 class PythonCallable final : public HostCallable {
  public:
@@ -33,7 +43,7 @@ class PythonCallable final : public HostCallable {
     }
     const py::list results = step_(values);
     std::vector<c10::IValue> out;
-    for (auto item : results) out.push_back(item.is_none() ? c10::IValue() : torch::jit::toTypeInferredIValue(item));
+    for (auto item : results) out.push_back(to_ivalue(item));
     return out;
   }
 
