@@ -4,10 +4,25 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "executor/driver_api.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
+
+namespace {
+
+/// A path of an open file that no earlier dlopen has seen: the loader takes equal names for the same library, and file numbers
+/// come again. The count is spelled in redundant path components.
+std::string fresh_path(int file) {
+  static std::atomic<std::uint32_t> count{0};
+  std::string path = "/proc/self/fd";
+  for (std::uint32_t bits = ++count; bits != 0; bits >>= 1) path += (bits & 1) != 0 ? "/." : "/";
+  return fmt::format("{}/{}", path, file);
+}
+
+}  // namespace
 
 std::shared_ptr<LoadedImage> LoadedImage::host(const std::string& bytes) {
   // The bytes that were checked are the bytes that are loaded: they never pass through a path that others could write.
@@ -23,7 +38,7 @@ std::shared_ptr<LoadedImage> LoadedImage::host(const std::string& bytes) {
     written += static_cast<std::size_t>(count);
   }
   std::shared_ptr<LoadedImage> image(new LoadedImage());
-  image->library_ = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  image->library_ = dlopen(fresh_path(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   const char* why = image->library_ == nullptr ? dlerror() : nullptr;
   close(file);
   FXF_CHECK(image->library_ != nullptr, Runtime, "a compiled kernel does not load: {}", why == nullptr ? "unknown" : why);

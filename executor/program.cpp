@@ -21,9 +21,8 @@ constexpr std::size_t kMaxClasses = 16;
 const c10::DispatchKeySet& foreign_keys() {
   static const c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor,
                                          c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
-                                         c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrCUDA,
-                                         c10::DispatchKey::QuantizedCPU, c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::NestedTensorCPU,
-                                         c10::DispatchKey::NestedTensorCUDA, c10::DispatchKey::MkldnnCPU});
+                                         c10::DispatchKey::MkldnnCPU, c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr, c10::DispatchKey::Quantized,
+                                         c10::DispatchKey::NestedTensor});  // functionalities: without the bit of a backend
   return keys;
 }
 
