@@ -249,8 +249,10 @@ def _form(spec: Any) -> str:
 
 
 def _has_hooks(gm: torch.fx.GraphModule) -> bool:
+    """Hooks of the user's. Those that ``ep.module()`` brings only check inputs, as the graph's own guards do."""
     names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(gm.__dict__.get(name) for name in names)
+    hooks = [hook for name in names for hook in (gm.__dict__.get(name) or {}).values()]
+    return any(not str(getattr(hook, "__module__", "")).startswith(("torch.export.", "torch._export.")) for hook in hooks)
 
 
 def _is_edited(gm: torch.fx.GraphModule) -> bool:

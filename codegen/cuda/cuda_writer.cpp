@@ -1,0 +1,214 @@
+#include "codegen/cuda/cuda_writer.h"
+
+#include <algorithm>
+
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::codegen {
+
+CudaWriter::CudaWriter(const Fusion& f, const Schedule& s, bool workspace)
+    : params(f, Target::Cuda, s.index_bits, workspace), fusion(f), schedule(s), passes(plan_passes(f)) {
+  value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
+  index_name = [](std::size_t axis) { return "i" + std::to_string(axis); };
+}
+
+std::vector<std::size_t> CudaWriter::kept_axes() const {
+  std::vector<std::size_t> out;
+  for (std::size_t axis = 0; axis < fusion.axes.size(); ++axis) {
+    if (!fusion.axes[axis].reduced) out.push_back(axis);
+  }
+  return out;
+}
+
+std::vector<std::size_t> CudaWriter::reduced_axes() const {
+  std::vector<std::size_t> out;
+  for (std::size_t axis = 0; axis < fusion.axes.size(); ++axis) {
+    if (fusion.axes[axis].reduced) out.push_back(axis);
+  }
+  return out;
+}
+
+std::string CudaWriter::product(const std::vector<std::size_t>& axes) {
+  std::string text;
+  for (std::size_t axis : axes) text += (text.empty() ? "" : " * ") + params.size(axis);
+  return text.empty() ? "1" : text;
+}
+
+void CudaWriter::decompose(const std::string& linear, const std::vector<std::size_t>& axes) {
+  std::string rest = linear;
+  for (std::size_t at = axes.size(); at-- > 0;) {
+    const std::string name = index_name(axes[at]);
+    if (at == 0) {
+      body.linef("const {} {} = {};", index(), name, rest);
+      return;
+    }
+    const std::string size = params.size(axes[at]);
+    body.linef("const {} {} = {} % {};", index(), name, rest, size);
+    const std::string next = "rest" + std::to_string(axes[at]);
+    body.linef("const {} {} = {} / {};", index(), next, rest, size);
+    rest = next;
+  }
+}
+
+bool CudaWriter::is_pack(std::uint32_t id, std::size_t axis) const {
+  const Expr& expr = fusion.body[id];
+  if (expr.kind != ExprKind::Load || schedule.vector <= 1 || axis >= expr.form.coeff.size() || expr.form.coeff[axis] != 1 || !expr.bounds.empty()) return false;
+  if (expr.input >= schedule.vector_input.size() || !schedule.vector_input[expr.input]) return false;
+  for (const Indirect& term : expr.indirect) {
+    if (((fusion.body[term.expr].depends >> axis) & 1) != 0) return false;
+  }
+  return true;
+}
+
+bool CudaWriter::is_pack_output(std::size_t output, std::size_t axis) const {
+  const FusionOutput& out = fusion.outputs[output];
+  return schedule.vector > 1 && out.form.coeff[axis] == 1 && out.bounds.empty() && output < schedule.vector_output.size() && schedule.vector_output[output];
+}
+
+std::string CudaWriter::load_address(std::uint32_t id) {
+  const Expr& expr = fusion.body[id];
+  const std::string role = "e" + std::to_string(id);
+  std::string address = params.affine(expr.form, role, index_name);
+  for (std::size_t t = 0; t < expr.indirect.size(); ++t) {
+    const Indirect& term = expr.indirect[t];
+    const std::string name = role + "_index" + std::to_string(t);
+    const std::string at = fmt::format("fxf_wrap<{}>({}, {})", index(), value_name(term.expr), params.number(name + "_extent", term.extent));
+    address += " + " + at + (term.stride == 1 ? "" : " * " + params.number(name + "_stride", term.stride));
+  }
+  return address;
+}
+
+std::string CudaWriter::store_address(std::size_t output) {
+  return params.affine(fusion.outputs[output].form, params.output(output), index_name);
+}
+
+std::string CudaWriter::right_side(std::uint32_t id) {
+  const Expr& expr = fusion.body[id];
+  const std::string role = "e" + std::to_string(id);
+  if (expr.kind == ExprKind::Scalar) return params.scalar(expr.input);
+  if (expr.kind == ExprKind::Load) {
+    const std::string text = fmt::format("fxf_get({}, {})", params.input(expr.input), load_address(id));
+    std::string guard;
+    for (std::size_t b = 0; b < expr.bounds.size(); ++b) {
+      guard += (b == 0 ? "" : " && ") + params.bound(expr.bounds[b], role + "_guard" + std::to_string(b), index_name);
+    }
+    return guard.empty() ? text : guard + " ? " + text + " : (" + register_type(expr.dtype) + ")0";
+  }
+  std::size_t bounds = 0;
+  ExprNames names;
+  names.value = value_name;
+  names.affine = [&](const Affine& form) { return params.affine(form, role, index_name); };
+  names.bound = [&](const Bound& bound) { return params.bound(bound, role + "_bound" + std::to_string(bounds++), index_name); };
+  return expression_text(fusion, id, Target::Cuda, names);
+}
+
+void CudaWriter::statement(std::uint32_t id) {
+  const Expr& expr = fusion.body[id];
+  FXF_ASSERT(expr.kind != ExprKind::Reduce, "a reduction has no statement");
+  body.linef("const {} v{} = {};{}", register_type(expr.dtype), id, right_side(id), expr.note.empty() ? "" : "  // " + expr.note);
+}
+
+std::string CudaWriter::output_value(std::size_t output) {
+  const FusionOutput& out = fusion.outputs[output];
+  const std::string type = register_type(out.meta.dtype);
+  const std::string value = value_name(out.expr);
+  if (register_type(fusion.body[out.expr].dtype) == type) return value;
+  return out.meta.dtype == DType::Bool ? "(" + value + " != 0)" : "(" + type + ")" + value;
+}
+
+std::string CudaWriter::guard_of(std::size_t output) {
+  std::string guard;
+  const FusionOutput& out = fusion.outputs[output];
+  for (std::size_t b = 0; b < out.bounds.size(); ++b) {
+    guard += (b == 0 ? "" : " && ") + params.bound(out.bounds[b], params.output(output) + "_guard" + std::to_string(b), index_name);
+  }
+  return guard;
+}
+
+void CudaWriter::store(std::size_t output) {
+  const std::string guard = guard_of(output);
+  body.linef("{}fxf_put({}, {}, {});", guard.empty() ? "" : "if (" + guard + ") ", params.output(output), store_address(output), output_value(output));
+}
+
+std::string CudaWriter::accumulator_type(const Accumulator& state) const {
+  const Expr& reduce = fusion.body[state.expr];
+  const std::string type = register_type(accumulator_dtype(reduce));
+  return reduce.row->arg_state ? "fxf_arg<" + type + ", long long>" : type;
+}
+
+std::string CudaWriter::accumulator_init(const Accumulator& state) const {
+  const Expr& reduce = fusion.body[state.expr];
+  const std::string init = init_text(reduce);
+  return reduce.row->arg_state ? fmt::format("{}{{{}, 0x7fffffffffffffffLL}}", accumulator_type(state), init) : init;
+}
+
+std::string CudaWriter::fold_lambda(const Accumulator& state) const {
+  const Expr& reduce = fusion.body[state.expr];
+  const std::string type = accumulator_type(state);
+  if (reduce.row->arg_state) {
+    return fmt::format("[](const {0}& a, const {0}& b) {{ return ({1}) ? b : a; }}", type, arg_fold_text(reduce, "a.value", "b.value", "a.index", "b.index"));
+  }
+  return fmt::format("[]({0} a, {0} b) {{ return ({0})({1}); }}", type, fold_text(reduce, Target::Cuda, "a", "b"));
+}
+
+std::string CudaWriter::fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced) {
+  const Expr& reduce = fusion.body[state.expr];
+  const std::uint32_t operand = reduce.operands[0];
+  const std::string type = register_type(accumulator_dtype(reduce));
+  std::string value = value_name(operand);
+  if (register_type(fusion.body[operand].dtype) != type) value = type == "bool" ? "(" + value + " != 0)" : "(" + type + ")" + value;
+  value = pre_text(reduce, Target::Cuda, value);
+  if (!reduce.row->arg_state) return fmt::format("{} = {};", acc, fold_text(reduce, Target::Cuda, acc, "(" + value + ")"));
+  std::string where;
+  if (reduce.operands.size() > 1) {
+    where = value_name(reduce.operands[1]);
+  } else {
+    for (std::size_t axis : reduced) where = where.empty() ? index_name(axis) : "(" + where + ") * " + params.size(axis) + " + " + index_name(axis);
+  }
+  const std::string fresh = fmt::format("{}{{{}, (long long)({})}}", accumulator_type(state), value, where.empty() ? "0" : where);
+  return fmt::format("{0} = fold{1}({0}, {2});", acc, state.expr, fresh);
+}
+
+std::string CudaWriter::finished(const Accumulator& state, std::uint32_t result, const std::string& acc) {
+  const Expr& reduce = fusion.body[result];
+  const std::string type = register_type(reduce.dtype);
+  if (reduce.row->arg_state && reduce.reduce_output == 1) return fmt::format("({}){}.index", type, acc);
+  (void)state;
+  return fmt::format("({})({})", type, post_text(reduce, Target::Cuda, reduce.row->arg_state ? acc + ".value" : acc, params.reduced_count()));
+}
+
+void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads) {
+  SourceWriter head;
+  head.begin(fmt::format("FXF_KERNEL({}) {}{}(const FXF_PARAM Params p)", threads, kEntryName, suffix));
+  params.declare(head);
+  std::string text = head.text(), line;
+  for (char c : body.text()) {
+    line += c;
+    if (c != '\n') continue;
+    text += line == "\n" ? line : "  " + line;
+    line.clear();
+  }
+  source.text += text + "}\n";
+  LaunchConfig launch;
+  launch.entry = kEntryName + suffix;
+  launch.grid = {static_cast<std::uint32_t>(blocks), 1, 1};
+  launch.block = {static_cast<std::uint32_t>(threads), 1, 1};
+  source.launches.push_back(launch);
+  body = SourceWriter();
+}
+
+namespace {
+
+std::int64_t cell_bytes(const CudaWriter& writer, const Accumulator& state) { return writer.fusion.body[state.expr].row->arg_state ? 16 : 8; }
+
+}  // namespace
+
+std::int64_t partial_offset(const CudaWriter& writer, std::size_t state) {
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < state; ++i) offset += cell_bytes(writer, writer.passes.accumulators[i]) * writer.fusion.kept_numel() * writer.schedule.split;
+  return offset;
+}
+
+std::int64_t partial_bytes(const CudaWriter& writer) { return partial_offset(writer, writer.passes.accumulators.size()); }
+
+}  // namespace fxfuser::codegen

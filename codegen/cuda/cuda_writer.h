@@ -1,0 +1,73 @@
+#pragma once
+// What the CUDA emitters share: where a value lives at a point of a thread's own piece of the space, vector loads and stores,
+// the decomposition of linear indices, and the folds across threads. An emitter owns loops and thread mapping.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/expr_writer.h"
+#include "codegen/fusion_passes.h"
+#include "codegen/kernel_source.h"
+#include "codegen/param_block.h"
+#include "codegen/source_writer.h"
+
+namespace fxfuser::codegen {
+
+class CudaWriter {
+ public:
+  CudaWriter(const Fusion& fusion, const Schedule& schedule, bool workspace);
+
+  SourceWriter body;
+  ParamBlock params;
+  const Fusion& fusion;
+  const Schedule& schedule;
+  Passes passes;
+  std::function<std::string(std::uint32_t)> value_name;
+  ParamBlock::IndexName index_name;
+
+  const std::string& index() const { return params.index_type(); }
+  std::vector<std::size_t> kept_axes() const;
+  std::vector<std::size_t> reduced_axes() const;
+  std::string product(const std::vector<std::size_t>& axes);
+  /// Declares i<axis> for `axes` (outermost first) from a linear index; the innermost starts at the remainder.
+  void decompose(const std::string& linear, const std::vector<std::size_t>& axes);
+
+  /// Is expression `id` loaded as a pack of `schedule.vector` along `axis`?
+  bool is_pack(std::uint32_t id, std::size_t axis) const;
+  bool is_pack_output(std::size_t output, std::size_t axis) const;
+  /// Address of a load or store at the current indices.
+  std::string load_address(std::uint32_t id);
+  std::string store_address(std::size_t output);
+  /// `const T v<id> = ...` for one expression (no Reduce).
+  std::string right_side(std::uint32_t id);
+  void statement(std::uint32_t id);
+  /// The value of an output in its register type.
+  std::string output_value(std::size_t output);
+  void store(std::size_t output);
+  std::string guard_of(std::size_t output);
+
+  /// Type of an accumulator, and the lambda that folds two of them.
+  std::string accumulator_type(const Accumulator& state) const;
+  std::string accumulator_init(const Accumulator& state) const;
+  std::string fold_lambda(const Accumulator& state) const;
+  /// Statement that folds the element at the current point into `acc`.
+  std::string fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced);
+  /// The finished value of one result from its accumulator.
+  std::string finished(const Accumulator& state, std::uint32_t result, const std::string& acc);
+
+  void close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads);
+};
+
+void emit_cuda_pointwise(CudaWriter& writer, KernelSource& source);
+void emit_cuda_rows(CudaWriter& writer, KernelSource& source);
+void emit_cuda_columns(CudaWriter& writer, KernelSource& source);
+void emit_cuda_transpose(CudaWriter& writer, KernelSource& source);
+/// The second launch of a split reduction: a warp folds the partials of a kept point in a fixed order.
+void emit_cuda_finish(CudaWriter& writer, KernelSource& source);
+
+/// Byte offset of an accumulator's partials in the workspace, laid out [kept point][slab].
+std::int64_t partial_offset(const CudaWriter& writer, std::size_t state);
+std::int64_t partial_bytes(const CudaWriter& writer);
+
+}  // namespace fxfuser::codegen

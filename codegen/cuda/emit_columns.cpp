@@ -1,0 +1,218 @@
+// Columns: the innermost axis is kept. `threads_per_row` threads lie across it, each with `vector` neighbours; `rows_per_block`
+// threads deep walk over the reduced axes and meet in shared memory.
+
+#include <algorithm>
+
+#include "codegen/cuda/cuda_writer.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+class Columns {
+ public:
+  Columns(CudaWriter& writer, KernelSource& source)
+      : w_(writer),
+        source_(source),
+        fusion_(writer.fusion),
+        s_(writer.schedule),
+        passes_(writer.passes),
+        reduced_(writer.reduced_axes()),
+        kept_(writer.kept_axes()),
+        available_(fusion_.body.size(), false),
+        across_(s_.threads_per_row),
+        deep_(s_.threads / s_.threads_per_row),
+        vector_(s_.vector),
+        split_(s_.split > 1) {
+    inner_ = kept_.back();
+    kept_.pop_back();
+    w_.value_name = [this](std::uint32_t id) { return available_[id] ? fmt::format("r{}[e]", id) : fmt::format("v{}", id); };
+  }
+
+  void run() {
+    const std::int64_t width = static_cast<std::int64_t>(across_) * vector_;
+    const std::int64_t tiles = (fusion_.axes[inner_].size + width - 1) / width;
+    std::int64_t blocks = tiles;
+    for (std::size_t axis : kept_) blocks *= fusion_.axes[axis].size;
+    std::string block = "fxf_block()";
+    if (split_) {
+      w_.body.linef("const int slab = fxf_block() % {0}, tile = fxf_block() / {0};", w_.params.number("split", s_.split));
+      block = "tile";
+    }
+    w_.body.linef("const int lane = fxf_thread() % {0}, deep = fxf_thread() / {0};", across_);
+    const std::string count = w_.params.number("tiles", tiles);
+    w_.body.linef("const {0} i{1} = (({0}){2} % {3} * {4} + lane) * {5};", w_.index(), inner_, block, count, across_, vector_);
+    w_.body.linef("const bool live = i{} < {};", inner_, w_.params.size(inner_));
+    if (!kept_.empty()) {
+      w_.body.linef("const {0} outer = ({0}){1} / {2};", w_.index(), block, count);
+      w_.decompose("outer", kept_);
+    }
+    w_.body.linef("const {} length = {};", w_.index(), w_.params.number("column_length", fusion_.reduced_numel()));
+    if (split_) {
+      w_.body.linef("const {} chunk = (length + split - 1) / split;", w_.index());
+      w_.body.linef("const {} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
+    }
+    for (const Accumulator& state : passes_.accumulators) w_.body.linef("const auto fold{} = {};", state.expr, w_.fold_lambda(state));
+    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
+      row_values(pass);
+      loop(pass);
+    }
+    split_ ? partials() : row_outputs();
+    w_.close_entry(source_, "", blocks * s_.split, s_.threads);
+  }
+
+ private:
+  void begin_elements() {
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
+    plain_index_ = w_.index_name;
+    if (vector_ > 1) {
+      w_.index_name = [this, plain = plain_index_](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
+    }
+  }
+
+  void end_elements() {
+    w_.index_name = plain_index_;
+    w_.body.end();
+  }
+
+  /// Row values of every element a thread has; dead threads read the first column.
+  void row_values(std::uint32_t pass) {
+    std::vector<std::uint32_t> roots;
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (!passes_.full[id] && !available_[id] && fusion_.body[id].kind != ExprKind::Reduce && passes_.pass[id] <= pass) roots.push_back(id);
+    }
+    const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
+    if (ids.empty()) return;
+    for (std::uint32_t id : ids) w_.body.linef("{} r{}[{}];", register_type(fusion_.body[id].dtype), id, vector_);
+    begin_elements();
+    w_.body.begin("if (live)");
+    for (std::uint32_t id : ids) w_.statement(id);
+    for (std::uint32_t id : ids) w_.body.linef("r{0}[e] = v{0};", id);
+    w_.body.end();
+    end_elements();
+    for (std::uint32_t id : ids) available_[id] = true;
+  }
+
+  std::uint32_t output_pass(std::size_t output) const {
+    const std::uint32_t expr = fusion_.outputs[output].expr;
+    return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
+  }
+
+  void loop(std::uint32_t pass) {
+    std::vector<const Accumulator*> states;
+    std::vector<std::size_t> outputs;
+    std::vector<std::uint32_t> roots;
+    for (const Accumulator& state : passes_.accumulators) {
+      if (state.pass != pass) continue;
+      states.push_back(&state);
+      roots.insert(roots.end(), fusion_.body[state.expr].operands.begin(), fusion_.body[state.expr].operands.end());
+    }
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
+      if (!is_full_output(fusion_, passes_, i) || output_pass(i) != pass) continue;
+      outputs.push_back(i);
+      roots.push_back(fusion_.outputs[i].expr);
+    }
+    if (roots.empty()) return;
+    for (const Accumulator* state : states) {
+      w_.body.linef("{} acc{}[{}];", w_.accumulator_type(*state), state->expr, vector_);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
+    }
+    const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
+    if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
+    w_.body.begin(fmt::format("for ({} at = {}deep; live && at < {}; at += {})", w_.index(), split_ ? "low + " : "", split_ ? "high" : "length", deep_));
+    w_.decompose("at", reduced_);
+    for (std::uint32_t id : ids) {
+      if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    }
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
+    }
+    begin_elements();
+    for (std::uint32_t id : ids) {
+      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);  // {}", register_type(fusion_.body[id].dtype), id, id, fusion_.body[id].note);
+      else w_.statement(id);
+    }
+    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("acc{}[e]", state->expr), reduced_));
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
+      else w_.store(output);
+    }
+    end_elements();
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
+    }
+    w_.body.end();
+    meet(states);
+    if (split_) return;
+    for (const Accumulator* state : states) {
+      for (std::uint32_t result : state->results) {
+        w_.body.linef("{} r{}[{}];  // {}", register_type(fusion_.body[result].dtype), result, vector_, fusion_.body[result].note);
+        w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) r{}[e] = {};", vector_, result, w_.finished(*state, result, fmt::format("acc{}[e]", state->expr)));
+        available_[result] = true;
+      }
+    }
+  }
+
+  /// All threads of a column fold the partial values of its whole depth, in order.
+  void meet(const std::vector<const Accumulator*>& states) {
+    if (deep_ == 1 || states.empty()) return;
+    for (const Accumulator* state : states) {
+      w_.body.linef("FXF_SHARED({}, scratch{}, {});", w_.accumulator_type(*state), state->expr, s_.threads * vector_);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) scratch{1}[(deep * {0} + e) * {2} + lane] = acc{1}[e];", vector_, state->expr, across_);
+    }
+    w_.body.line("fxf_barrier();");
+    for (const Accumulator* state : states) {
+      w_.body.line("FXF_UNROLL");
+      w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
+      w_.body.linef("acc{0}[e] = scratch{0}[e * {1} + lane];", state->expr, across_);
+      w_.body.linef("for (int d = 1; d < {0}; ++d) acc{1}[e] = fold{1}(acc{1}[e], scratch{1}[(d * {2} + e) * {3} + lane]);", deep_, state->expr, vector_, across_);
+      w_.body.end();
+    }
+  }
+
+  void row_outputs() {
+    row_values(passes_.count);
+    std::vector<std::size_t> outputs;
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
+      if (!is_full_output(fusion_, passes_, i)) outputs.push_back(i);
+    }
+    if (outputs.empty()) return;
+    w_.body.begin("if (live && deep == 0)");
+    begin_elements();
+    for (std::size_t output : outputs) w_.store(output);
+    end_elements();
+    w_.body.end();
+  }
+
+  void partials() {
+    const std::string outer = kept_.empty() ? "0" : "outer";
+    w_.body.begin("if (live && deep == 0)");
+    begin_elements();
+    w_.body.linef("const {} cell = ({} * {} + {}) * split + slab;", w_.index(), outer, w_.params.size(inner_), w_.index_name(inner_));
+    for (std::size_t i = 0; i < passes_.accumulators.size(); ++i) {
+      const Accumulator& state = passes_.accumulators[i];
+      w_.body.linef("fxf_put_partial(({}*)(workspace + {}) + cell, acc{}[e]);", w_.accumulator_type(state),
+                    w_.params.number(fmt::format("partial{}", state.expr), partial_offset(w_, i)), state.expr);
+    }
+    end_elements();
+    w_.body.end();
+  }
+
+  CudaWriter& w_;
+  KernelSource& source_;
+  const Fusion& fusion_;
+  const Schedule& s_;
+  const Passes& passes_;
+  std::vector<std::size_t> reduced_, kept_;
+  std::vector<bool> available_;
+  int across_, deep_, vector_;
+  bool split_;
+  std::size_t inner_ = 0;
+  ParamBlock::IndexName plain_index_;
+};
+
+}  // namespace
+
+void emit_cuda_columns(CudaWriter& writer, KernelSource& source) { Columns(writer, source).run(); }
+
+}  // namespace fxfuser::codegen

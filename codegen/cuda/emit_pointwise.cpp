@@ -1,0 +1,106 @@
+// One-shot grid: a thread owns `unroll` groups of `vector` neighbours along the innermost axis.
+
+#include "codegen/cuda/cuda_writer.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+std::int64_t points(const Fusion& fusion) {
+  std::int64_t count = 1;
+  for (const Axis& axis : fusion.axes) count *= axis.size;
+  return count;
+}
+
+class Pointwise {
+ public:
+  Pointwise(CudaWriter& writer, KernelSource& source) : w_(writer), source_(source), vector_(writer.fusion.axes.empty() ? 1 : writer.schedule.vector) {}
+
+  void run() {
+    const Schedule& s = w_.schedule;
+    const std::int64_t groups = points(w_.fusion) / vector_;
+    const std::int64_t per_block = static_cast<std::int64_t>(s.threads) * s.unroll;
+    const std::string total = w_.params.number("groups", groups);
+    w_.body.linef("const {} first = ({})fxf_block() * {} + fxf_thread();", w_.index(), w_.index(), per_block);
+    if (s.unroll > 1) {
+      w_.body.line("FXF_UNROLL");
+      w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", s.unroll));
+      w_.body.linef("const {} group = first + u * {};", w_.index(), s.threads);
+    } else {
+      w_.body.linef("const {} group = first;", w_.index());
+    }
+    w_.body.begin(fmt::format("if (group < {})", total));
+    indices();
+    element();
+    w_.body.end();
+    if (s.unroll > 1) w_.body.end();
+    w_.close_entry(source_, "", (groups + per_block - 1) / per_block, s.threads);
+  }
+
+ private:
+  void indices() {
+    std::vector<std::size_t> axes;
+    for (std::size_t axis = 0; axis < w_.fusion.axes.size(); ++axis) axes.push_back(axis);
+    if (axes.empty()) return;
+    inner_ = axes.back();
+    if (vector_ == 1) return w_.decompose("group", axes);
+    axes.pop_back();
+    if (axes.empty()) {
+      w_.body.linef("const {} i{} = group * {};", w_.index(), inner_, vector_);
+      return;
+    }
+    const std::string across = w_.params.number("inner_groups", w_.fusion.axes[inner_].size / vector_);
+    w_.body.linef("const {} i{} = group % {} * {};", w_.index(), inner_, across, vector_);
+    w_.body.linef("const {} outer = group / {};", w_.index(), across);
+    w_.decompose("outer", axes);
+  }
+
+  void element() {
+    std::vector<std::uint32_t> roots;
+    for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
+    const std::vector<std::uint32_t> ids = needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false));
+    if (vector_ == 1) {
+      for (std::uint32_t id : ids) w_.statement(id);
+      for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.store(i);
+      return;
+    }
+    // What does not change along the vector comes first, then all packs, then the elements.
+    for (std::uint32_t id : ids) {
+      if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) w_.statement(id);
+    }
+    for (std::uint32_t id : ids) {
+      if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+    }
+    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
+      if (w_.is_pack_output(i, inner_)) w_.body.linef("{} y{}[{}];", register_type(w_.fusion.outputs[i].meta.dtype), i, vector_);
+    }
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
+    const auto plain = w_.index_name;
+    w_.index_name = [this, plain](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
+    for (std::uint32_t id : ids) {
+      if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) continue;
+      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);  // {}", register_type(w_.fusion.body[id].dtype), id, id, w_.fusion.body[id].note);
+      else w_.statement(id);
+    }
+    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
+      if (w_.is_pack_output(i, inner_)) w_.body.linef("y{}[e] = {};", i, w_.output_value(i));
+      else w_.store(i);
+    }
+    w_.index_name = plain;
+    w_.body.end();
+    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
+      if (w_.is_pack_output(i, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(i), w_.store_address(i), i);
+    }
+  }
+
+  CudaWriter& w_;
+  KernelSource& source_;
+  int vector_;
+  std::size_t inner_ = 0;
+};
+
+}  // namespace
+
+void emit_cuda_pointwise(CudaWriter& writer, KernelSource& source) { Pointwise(writer, source).run(); }
+
+}  // namespace fxfuser::codegen

@@ -1,0 +1,333 @@
+// Rows: the innermost axis is reduced. `threads_per_row` threads share a row, `rows_per_block` rows a block. In the register
+// tiers each thread holds its packs of the row over all passes; in the multi-pass tier (and in reductions, which have one
+// pass) the row is read in each.
+
+#include <algorithm>
+
+#include "codegen/cuda/cuda_writer.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+class Rows {
+ public:
+  Rows(CudaWriter& writer, KernelSource& source)
+      : w_(writer),
+        source_(source),
+        fusion_(writer.fusion),
+        s_(writer.schedule),
+        passes_(writer.passes),
+        reduced_(writer.reduced_axes()),
+        available_(fusion_.body.size(), false),
+        resident_(s_.kind == ScheduleKind::Normalization && (s_.tier == Tier::Warp || s_.tier == Tier::Block)),
+        split_(s_.split > 1) {
+    inner_ = reduced_.empty() ? 0 : reduced_.back();
+    vector_ = reduced_.empty() ? 1 : s_.vector;
+  }
+
+  void run() {
+    const std::int64_t rows = fusion_.kept_numel();
+    const std::int64_t row_blocks = (rows + s_.rows_per_block - 1) / s_.rows_per_block;
+    std::string block = "fxf_block()";
+    if (split_) {
+      w_.body.linef("const int slab = fxf_block() % {0}, tile = fxf_block() / {0};", w_.params.number("split", s_.split));
+      block = "tile";
+    }
+    w_.body.linef("const int lane = fxf_thread() % {};", s_.threads_per_row);
+    w_.body.linef("const {0} row = ({0}){1} * {2} + fxf_thread() / {3};", w_.index(), block, s_.rows_per_block, s_.threads_per_row);
+    w_.body.linef("const bool live = row < {};", w_.params.number("rows", rows));
+    const std::vector<std::size_t> kept = w_.kept_axes();
+    if (!kept.empty()) {
+      w_.body.linef("const {} here = live ? row : 0;", w_.index());
+      w_.decompose("here", kept);
+    }
+    if (rows == 0) w_.body.line("if (!live) return;");
+    w_.body.linef("const {} length = {};", w_.index(), w_.params.number("row_length", fusion_.reduced_numel()));
+    if (split_) {
+      w_.body.linef("const {0} chunk = (length / {1} + split - 1) / split * {1};", w_.index(), vector_);
+      w_.body.linef("const {0} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
+    }
+    for (const Accumulator& state : passes_.accumulators) w_.body.linef("const auto fold{} = {};", state.expr, w_.fold_lambda(state));
+    if (resident_) load_resident();
+    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
+      row_values(pass);
+      loop(pass);
+    }
+    split_ ? partials() : row_outputs();
+    w_.close_entry(source_, "", row_blocks * s_.split, s_.threads);
+  }
+
+ private:
+  bool is_full_pack(std::uint32_t id) const { return passes_.full[id] && !reduced_.empty() && w_.is_pack(id, inner_); }
+
+  std::uint32_t output_pass(std::size_t output) const {
+    const std::uint32_t expr = fusion_.outputs[output].expr;
+    return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
+  }
+
+  void roots_of(std::uint32_t pass, std::vector<const Accumulator*>& states, std::vector<std::size_t>& outputs, std::vector<std::uint32_t>& roots) const {
+    for (const Accumulator& state : passes_.accumulators) {
+      if (state.pass != pass) continue;
+      states.push_back(&state);
+      roots.insert(roots.end(), fusion_.body[state.expr].operands.begin(), fusion_.body[state.expr].operands.end());
+    }
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
+      if (!is_full_output(fusion_, passes_, i) || output_pass(i) != pass) continue;
+      outputs.push_back(i);
+      roots.push_back(fusion_.outputs[i].expr);
+    }
+  }
+
+  std::vector<std::uint32_t> ids_of(std::uint32_t pass) const {
+    std::vector<const Accumulator*> states;
+    std::vector<std::size_t> outputs;
+    std::vector<std::uint32_t> roots;
+    roots_of(pass, states, outputs, roots);
+    std::vector<bool> rows(fusion_.body.size());
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) rows[id] = !passes_.full[id];
+    return needed(fusion_, roots, rows);
+  }
+
+  /// Packs that the first pass or several passes read are loaded once, before anything else.
+  void load_resident() {
+    std::vector<int> uses(fusion_.body.size(), 0);
+    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
+      for (std::uint32_t id : ids_of(pass)) uses[id] += pass == 0 ? 2 : 1;
+    }
+    // An indexed load needs its row's index first.
+    row_values(0);
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (uses[id] < 2 || !is_full_pack(id)) continue;
+      const std::string type = storage_type(fusion_.body[id].dtype);
+      w_.body.linef("fxf_pack<{}, {}> x{}[{}];", type, vector_, id, s_.vectors_per_thread);
+      held_.push_back(id);
+    }
+    if (held_.empty()) return;
+    begin_packs();
+    for (std::uint32_t id : held_) w_.body.linef("x{}[k] = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    end_packs();
+  }
+
+  void positions() {
+    if (reduced_.size() == 1) {
+      w_.body.linef("const {} i{} = at;", w_.index(), inner_);
+    } else {
+      w_.decompose("at", reduced_);
+    }
+  }
+
+  void begin_packs() {
+    if (resident_) {
+      w_.body.line("FXF_UNROLL");
+      w_.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s_.vectors_per_thread));
+      w_.body.linef("const {} at = (k * {} + lane) * {};", w_.index(), s_.threads_per_row, vector_);
+      w_.body.begin("if (live && at < length)");
+    } else {
+      if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
+      const std::string from = split_ ? "low + " : "", to = split_ ? "high" : "length";
+      w_.body.begin(fmt::format("for ({0} at = {1}({0})lane * {2}; live && at < {3}; at += {4})", w_.index(), from, vector_, to, s_.threads_per_row * vector_));
+    }
+    positions();
+  }
+
+  void end_packs() {
+    w_.body.end();
+    if (resident_) w_.body.end();
+  }
+
+  void row_values(std::uint32_t pass) {
+    std::vector<std::uint32_t> roots;
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (!passes_.full[id] && !available_[id] && fusion_.body[id].kind != ExprKind::Reduce && passes_.pass[id] <= pass) roots.push_back(id);
+    }
+    for (std::uint32_t id : needed(fusion_, roots, available_)) {
+      if (passes_.full[id] || fusion_.body[id].kind == ExprKind::Reduce) continue;
+      w_.statement(id);
+      available_[id] = true;
+    }
+  }
+
+  bool needed_after(std::uint32_t pass, std::uint32_t id) const {
+    for (std::uint32_t later = pass + 1; later < passes_.count; ++later) {
+      const auto ids = ids_of(later);
+      if (std::find(ids.begin(), ids.end(), id) != ids.end()) return true;
+    }
+    return false;
+  }
+
+  void loop(std::uint32_t pass) {
+    std::vector<const Accumulator*> states;
+    std::vector<std::size_t> outputs;
+    std::vector<std::uint32_t> roots;
+    roots_of(pass, states, outputs, roots);
+    if (roots.empty()) return;
+    const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
+    for (const Accumulator* state : states) w_.body.linef("{} acc{} = {};", w_.accumulator_type(*state), state->expr, w_.accumulator_init(*state));
+    std::vector<std::uint32_t> keeps;
+    if (resident_ && pass + 1 < passes_.count) {
+      for (std::uint32_t id : ids) {
+        const Expr& expr = fusion_.body[id];
+        if (expr.kind == ExprKind::Compute && expr.row->cost_special > 0 && passes_.full[id] && needed_after(pass, id)) keeps.push_back(id);
+      }
+    }
+    for (std::uint32_t id : keeps) w_.body.linef("{} keep{}[{}];", register_type(fusion_.body[id].dtype), id, s_.vectors_per_thread * vector_);
+    begin_packs();
+    elements(ids, states, outputs, keeps);
+    end_packs();
+    for (std::uint32_t id : keeps) {
+      available_[id] = true;
+      kept_.push_back(id);
+    }
+    if (!split_) fold_rows(states);
+  }
+
+  void elements(const std::vector<std::uint32_t>& ids, const std::vector<const Accumulator*>& states, const std::vector<std::size_t>& outputs, const std::vector<std::uint32_t>& keeps) {
+    const auto along = [&](std::uint32_t id) { return !reduced_.empty() && ((fusion_.body[id].depends >> inner_) & 1) != 0; };
+    const auto plain_value = w_.value_name;
+    const auto plain_index = w_.index_name;
+    w_.value_name = [this, plain_value](std::uint32_t id) {
+      const bool kept = std::find(kept_.begin(), kept_.end(), id) != kept_.end();
+      return kept ? fmt::format("keep{}[k * {} + e]", id, vector_) : plain_value(id);
+    };
+    for (std::uint32_t id : ids) {
+      if (!along(id)) w_.statement(id);
+    }
+    for (std::uint32_t id : ids) {
+      const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
+      if (is_full_pack(id) && !held) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    }
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
+    }
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
+    if (vector_ > 1) w_.index_name = [this, plain_index](std::size_t axis) { return axis == inner_ ? "(" + plain_index(axis) + " + e)" : plain_index(axis); };
+    for (std::uint32_t id : ids) {
+      if (!along(id)) continue;
+      const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
+      if (is_full_pack(id)) w_.body.linef("const {} v{} = fxf_get(x{}{}, e);  // {}", register_type(fusion_.body[id].dtype), id, id, held ? "[k]" : "", fusion_.body[id].note);
+      else w_.statement(id);
+    }
+    for (std::uint32_t id : keeps) w_.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector_);
+    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("acc{}", state->expr), reduced_));
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
+      else w_.store(output);
+    }
+    w_.index_name = plain_index;
+    w_.body.end();
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
+    }
+    w_.value_name = plain_value;
+  }
+
+  /// Across the threads of a row: in a warp by shuffles, beyond it through shared memory with one barrier a pass.
+  void fold_rows(const std::vector<const Accumulator*>& states) {
+    const int lanes = s_.threads_per_row;
+    if (lanes > 32) {
+      for (const Accumulator* state : states) {
+        w_.body.linef("FXF_SHARED({}, scratch{}, {});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
+        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, fold{0});", state->expr);
+      }
+      if (!states.empty()) w_.body.line("fxf_barrier();");
+    }
+    for (const Accumulator* state : states) {
+      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, fold{0});", state->expr, lanes);
+      else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", state->expr, lanes);
+      for (std::uint32_t result : state->results) {
+        const Expr& reduce = fusion_.body[result];
+        w_.body.linef("const {} v{} = {};  // {}", register_type(reduce.dtype), result, w_.finished(*state, result, fmt::format("acc{}", state->expr)), reduce.note);
+        available_[result] = true;
+      }
+    }
+  }
+
+  void row_outputs() {
+    row_values(passes_.count);
+    bool any = false;
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) any = any || !is_full_output(fusion_, passes_, i);
+    if (!any) return;
+    w_.body.begin("if (live && lane == 0)");
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
+      if (!is_full_output(fusion_, passes_, i)) w_.store(i);
+    }
+    w_.body.end();
+  }
+
+  void partials() {
+    std::vector<const Accumulator*> states;
+    for (const Accumulator& state : passes_.accumulators) states.push_back(&state);
+    const int lanes = s_.threads_per_row;
+    if (lanes > 32) {
+      for (const Accumulator* state : states) {
+        w_.body.linef("FXF_SHARED({}, scratch{}, {});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
+        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, fold{0});", state->expr);
+      }
+      w_.body.line("fxf_barrier();");
+    }
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const std::uint32_t id = states[i]->expr;
+      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, fold{0});", id, lanes);
+      else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", id, lanes);
+      w_.body.linef("if (live && lane == 0) fxf_put_partial(({}*)(workspace + {}) + row * split + slab, acc{});", w_.accumulator_type(*states[i]),
+                    w_.params.number(fmt::format("partial{}", id), partial_offset(w_, i)), id);
+    }
+  }
+
+  CudaWriter& w_;
+  KernelSource& source_;
+  const Fusion& fusion_;
+  const Schedule& s_;
+  const Passes& passes_;
+  std::vector<std::size_t> reduced_;
+  std::vector<bool> available_;
+  std::vector<std::uint32_t> held_, kept_;
+  bool resident_, split_;
+  std::size_t inner_ = 0;
+  int vector_ = 1;
+};
+
+}  // namespace
+
+void emit_cuda_rows(CudaWriter& writer, KernelSource& source) { Rows(writer, source).run(); }
+
+void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
+  const Fusion& fusion = w.fusion;
+  constexpr int kThreads = 256, kLanes = 32;
+  const std::int64_t rows = fusion.kept_numel();
+  w.value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
+  w.body.linef("const int lane = fxf_thread() % {};", kLanes);
+  w.body.linef("const {0} row = ({0})fxf_block() * {1} + fxf_thread() / {2};", w.index(), kThreads / kLanes, kLanes);
+  w.body.linef("const bool live = row < {};", w.params.number("rows", rows));
+  const std::vector<std::size_t> kept = w.kept_axes();
+  if (!kept.empty()) {
+    w.body.linef("const {} here = live ? row : 0;", w.index());
+    w.decompose("here", kept);
+  }
+  const std::string split = w.params.number("split", w.schedule.split);
+  std::vector<bool> available(fusion.body.size(), false);
+  for (std::size_t i = 0; i < w.passes.accumulators.size(); ++i) {
+    const Accumulator& state = w.passes.accumulators[i];
+    const std::string type = w.accumulator_type(state);
+    w.body.linef("const auto fold{} = {};", state.expr, w.fold_lambda(state));
+    w.body.linef("{} acc{} = {};", type, state.expr, w.accumulator_init(state));
+    const std::string base = w.params.number(fmt::format("partial{}", state.expr), partial_offset(w, i));
+    w.body.linef("for (int slab = lane; live && slab < {0}; slab += {1}) acc{2} = fold{2}(acc{2}, fxf_get_fresh((const {3}*)(workspace + {4}) + row * {0} + slab));", split, kLanes,
+                 state.expr, type, base);
+    w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", state.expr, kLanes);
+    for (std::uint32_t result : state.results) {
+      w.body.linef("const {} v{} = {};", register_type(fusion.body[result].dtype), result, w.finished(state, result, fmt::format("acc{}", state.expr)));
+      available[result] = true;
+    }
+  }
+  w.body.begin("if (live && lane == 0)");
+  std::vector<std::uint32_t> roots;
+  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
+  for (std::uint32_t id : needed(fusion, roots, available)) w.statement(id);
+  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) w.store(i);
+  w.body.end();
+  w.close_entry(source, "_finish", (rows + kThreads / kLanes - 1) / (kThreads / kLanes), kThreads);
+}
+
+}  // namespace fxfuser::codegen
