@@ -81,9 +81,13 @@ Values triangle(B& b, std::string_view keep) {
 Values tril(B& b) { return triangle(b, "le"); }
 Values triu(B& b) { return triangle(b, "ge"); }
 
-Values gather(B& b) { return {b.call("index_read", {b.arg("self"), b.arg("index"), b.arg("dim"), "gather"})}; }
+Values gather(B& b) {
+  FXF_CHECK(!b.meta(b.tensor("self")).sizes.empty() && !b.meta(b.tensor("index")).sizes.empty(), NotImplemented, "{}: 0-dim operands", b.node().name);
+  return {b.call("index_read", {b.arg("self"), b.arg("index"), b.arg("dim"), "gather"})};
+}
 
 Values index_select(B& b) {
+  FXF_CHECK(!b.meta(b.tensor("self")).sizes.empty(), NotImplemented, "{}: a 0-dim source", b.node().name);
   const ValueId index = b.tensor("index");
   const ValueId line = b.reshape(index, {b.meta(index).numel()});
   return {b.call("index_read", {b.arg("self"), b.ref(line), b.arg("dim"), "select"})};

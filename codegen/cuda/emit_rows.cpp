@@ -227,7 +227,7 @@ class Rows {
     const int lanes = s_.threads_per_row;
     if (lanes > 32) {
       for (const Accumulator* state : states) {
-        w_.body.linef("FXF_SHARED({}, scratch{}, {});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
+        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
         w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, fold{0});", state->expr);
       }
       if (!states.empty()) w_.body.line("fxf_barrier();");
@@ -261,7 +261,7 @@ class Rows {
     const int lanes = s_.threads_per_row;
     if (lanes > 32) {
       for (const Accumulator* state : states) {
-        w_.body.linef("FXF_SHARED({}, scratch{}, {});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
+        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
         w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, fold{0});", state->expr);
       }
       w_.body.line("fxf_barrier();");

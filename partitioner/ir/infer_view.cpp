@@ -161,6 +161,7 @@ TensorMeta infer_indexed(const Graph& graph, const Node& node) {
   const TensorMeta& self = graph.meta(arg(node, "self").value());
   const TensorMeta& index = graph.meta(arg(node, "index").value());
   const std::size_t dim = wrap_dim(arg(node, "dim").as_int(), self.sizes.size());
+  FXF_CHECK(!self.sizes.empty(), Value, "{}: an indexed read of a 0-dim tensor", node.name);
   TensorMeta out = self;
   if (std::get<std::string>(arg(node, "mode").v) == "gather") {
     out.sizes = index.sizes;
