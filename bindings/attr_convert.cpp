@@ -83,7 +83,12 @@ ir::Attr to_attr(py::handle object, const NodeMap& nodes, const c10::TypePtr& ex
   if (PyComplex_Check(raw)) return std::complex<double>(PyComplex_RealAsDouble(raw), PyComplex_ImagAsDouble(raw));
   if (PyUnicode_Check(raw)) return py::cast<std::string>(object);
   if (PyTuple_Check(raw) || PyList_Check(raw)) return list_attr(raw, nodes, expected);
-  if (THPDtype_Check(raw)) return to_dtype(reinterpret_cast<THPDtype*>(raw)->scalar_type);
+  if (THPDtype_Check(raw)) {
+    const c10::ScalarType type = reinterpret_cast<THPDtype*>(raw)->scalar_type;
+    const ir::DType dtype = to_dtype(type);
+    if (dtype != ir::DType::Other) return dtype;
+    return ir::Opaque{std::make_shared<c10::IValue>(static_cast<std::int64_t>(type)), c10::toString(type)};
+  }
   if (THPDevice_Check(raw)) return to_device(reinterpret_cast<THPDevice*>(raw)->device);
   if (THPLayout_Check(raw)) {
     const bool strided = reinterpret_cast<THPLayout*>(raw)->layout == c10::Layout::Strided;

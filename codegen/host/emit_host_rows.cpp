@@ -153,7 +153,7 @@ class Rows {
     std::string parameters;
     for (std::size_t axis : reduced_) parameters += (parameters.empty() ? "const long long " : ", const long long ") + w_.index_name(axis);
     if (lanes) {
-      for (const Accumulator* state : states) parameters += fmt::format(", {}& sum{}", accumulator_text(fusion_, *state).type, state->expr);
+      for (const Accumulator* state : states) parameters += fmt::format("{}{}& sum{}", parameters.empty() ? "" : ", ", accumulator_text(fusion_, *state).type, state->expr);
     }
     w_.body.begin(fmt::format("const auto pass{} = [&]({}) __attribute__((always_inline))", pass, parameters));
     const auto plain = w_.value_name;
@@ -200,7 +200,7 @@ class Rows {
       arguments += (i == 0 ? "" : ", ") + (i + 1 == reduced_.size() ? last : w_.index_name(reduced_[i]));
     }
     if (!lane.empty()) {
-      for (const Accumulator* state : states_of(pass)) arguments += fmt::format(", acc{}[{}]", state->expr, lane);
+      for (const Accumulator* state : states_of(pass)) arguments += fmt::format("{}acc{}[{}]", arguments.empty() ? "" : ", ", state->expr, lane);
     }
     return fmt::format("pass{}({});", pass, arguments);
   }
@@ -244,13 +244,13 @@ class Rows {
       w_.body.linef("for (long long j = {}; j < {}; ++j) {}", from, to, call(pass, "j", ""));
       return;
     }
-    w_.body.begin("{ long long j = " + from + ";");
-    w_.body.begin(fmt::format("for (; j + {0} <= {1}; j += {0})", kLanes, to));
+    const std::string j = fmt::format("j{}", pass);
+    w_.body.linef("long long {} = {};", j, from);
+    w_.body.begin(fmt::format("for (; {0} + {1} <= {2}; {0} += {1})", j, kLanes, to));
     w_.body.line("#pragma omp simd");
-    w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", kLanes, call(pass, "j + lane", "lane"));
+    w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", kLanes, call(pass, j + " + lane", "lane"));
     w_.body.end();
-    w_.body.linef("for (int lane = 0; j < {}; ++j, ++lane) {}", to, call(pass, "j", "lane"));
-    w_.body.end();
+    w_.body.linef("for (int lane = 0; {0} < {1}; ++{0}, ++lane) {2}", j, to, call(pass, j, "lane"));
   }
 
   void fold_lanes(const std::vector<const Accumulator*>& states) {
