@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 #include <functional>
-#include <sstream>
 
+#include "codegen/file_io.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
@@ -14,13 +14,9 @@ namespace {
 using ir::Attr;
 
 std::set<std::string> split_commas(const char* text) {
-  std::set<std::string> words;
-  if (text == nullptr) return words;
-  std::istringstream stream(text);
-  for (std::string word; std::getline(stream, word, ',');) {
-    if (!word.empty()) words.insert(word);
-  }
-  return words;
+  if (text == nullptr) return {};
+  const std::vector<std::string> words = codegen::split_words(text, ",");
+  return {words.begin(), words.end()};
 }
 
 bool as_flag(const std::string& key, const Attr& value) {

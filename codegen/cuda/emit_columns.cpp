@@ -118,8 +118,17 @@ class Columns {
       w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
+    // Runs of bounded length, whose results are folded: two levels instead of one long chain.
+    const int run = std::max(16, 2 * s_.unroll) * deep_;
+    const std::string end = split_ ? "high" : "length";
+    for (const Accumulator* state : states) {
+      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_);
+    }
+    w_.body.begin(fmt::format("for ({} first = {}deep; live && first < {}; first += {})", w_.index(), split_ ? "low + " : "", end, run));
+    w_.body.linef("const {0} stop = {1} - first > {2} ? first + {2} : {1};", w_.index(), end, run);
+    for (const Accumulator* state : states) w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
     if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
-    w_.body.begin(fmt::format("for ({} at = {}deep; live && at < {}; at += {})", w_.index(), split_ ? "low + " : "", split_ ? "high" : "length", deep_));
+    w_.body.begin(fmt::format("for ({} at = first; at < stop; at += {})", w_.index(), deep_));
     w_.decompose("at", reduced_);
     for (std::uint32_t id : ids) {
       if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
@@ -132,7 +141,7 @@ class Columns {
       if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);  // {}", register_type(fusion_.body[id].dtype), id, id, fusion_.body[id].note);
       else w_.statement(id);
     }
-    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("acc{}[e]", state->expr), reduced_));
+    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e]", state->expr), reduced_));
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
       else w_.store(output);
@@ -141,6 +150,8 @@ class Columns {
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
     }
+    w_.body.end();
+    for (const Accumulator* state : states) w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fold{1}(acc{1}[e], run{1}[e]);", vector_, state->expr);
     w_.body.end();
     meet(states);
     if (split_) return;
@@ -162,11 +173,8 @@ class Columns {
     }
     w_.body.line("fxf_barrier();");
     for (const Accumulator* state : states) {
-      w_.body.line("FXF_UNROLL");
-      w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
-      w_.body.linef("acc{0}[e] = scratch{0}[e * {1} + lane];", state->expr, across_);
-      w_.body.linef("for (int d = 1; d < {0}; ++d) acc{1}[e] = fold{1}(acc{1}[e], scratch{1}[(d * {2} + e) * {3} + lane]);", deep_, state->expr, vector_, across_);
-      w_.body.end();
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fxf_fold_column<{2}>(scratch{1}, e * {3} + lane, {4}, fold{1});", vector_, state->expr, deep_, across_,
+                    vector_ * across_);
     }
   }
 

@@ -1,4 +1,5 @@
-// Rows: the innermost axis is reduced. `threads_per_row` threads share a row, `rows_per_block` rows a block. In the register
+// Rows: the innermost axis is reduced. A thread folds each place of its packs apart and these at the end, which keeps the
+// chains of additions short and independent. `threads_per_row` threads share a row, `rows_per_block` rows a block. In the register
 // tiers each thread holds its packs of the row over all passes; in the multi-pass tier (and in reductions, which have one
 // pass) the row is read in each.
 
@@ -162,7 +163,14 @@ class Rows {
     roots_of(pass, states, outputs, roots);
     if (roots.empty()) return;
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
-    for (const Accumulator* state : states) w_.body.linef("{} acc{} = {};", w_.accumulator_type(*state), state->expr, w_.accumulator_init(*state));
+    for (const Accumulator* state : states) {
+      if (vector_ == 1) {
+        w_.body.linef("{} acc{} = {};", w_.accumulator_type(*state), state->expr, w_.accumulator_init(*state));
+      } else {
+        w_.body.linef("{} part{}[{}];", w_.accumulator_type(*state), state->expr, vector_);
+        w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) part{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
+      }
+    }
     std::vector<std::uint32_t> keeps;
     if (resident_ && pass + 1 < passes_.count) {
       for (std::uint32_t id : ids) {
@@ -174,6 +182,9 @@ class Rows {
     begin_packs();
     elements(ids, states, outputs, keeps);
     end_packs();
+    if (vector_ > 1) {
+      for (const Accumulator* state : states) w_.body.linef("{0} acc{1} = fxf_fold_parts<{2}>(part{1}, fold{1});", w_.accumulator_type(*state), state->expr, vector_);
+    }
     for (std::uint32_t id : keeps) {
       available_[id] = true;
       kept_.push_back(id);
@@ -209,7 +220,7 @@ class Rows {
       else w_.statement(id);
     }
     for (std::uint32_t id : keeps) w_.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector_);
-    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("acc{}", state->expr), reduced_));
+    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, vector_ > 1 ? fmt::format("part{}[e]", state->expr) : fmt::format("acc{}", state->expr), reduced_));
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
       else w_.store(output);

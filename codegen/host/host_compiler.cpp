@@ -8,23 +8,15 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 
+#include "codegen/file_io.h"
 #include "partitioner/ir/error.h"
 
 extern char** environ;
 
 namespace fxfuser::codegen {
 namespace {
-
-std::vector<std::string> split_blanks(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 /// A folder of its own, removed with what is in it.
 class ScratchFolder {
@@ -49,11 +41,6 @@ class ScratchFolder {
   std::string path_;
   std::vector<std::string> names_;
 };
-
-std::string read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
 
 /// Runs a command with its output in a file; returns the exit status, 127 when it could not be started.
 int run(const std::vector<std::string>& command, const std::string& output) {
@@ -86,7 +73,7 @@ Probe probe_compiler() {
   Probe out;
   std::vector<std::vector<std::string>> candidates;
   const char* given = std::getenv("CXX");
-  if (given != nullptr && *given != '\0') candidates.push_back(split_blanks(given));
+  if (given != nullptr && *given != '\0') candidates.push_back(split_words(given, " \t\n"));
   for (const char* name : {"g++", "clang++", "c++"}) candidates.push_back({name});
   ScratchFolder folder;
   const std::string log = folder.file("version");
@@ -169,12 +156,10 @@ Binary HostCompiler::compile(const std::vector<std::string_view>& texts, bool ea
   FXF_CHECK(!arguments.empty(), Runtime, "{}", why);
   ScratchFolder folder;
   const std::string source = folder.file("kernels.cpp"), object = folder.file("kernels.so"), log = folder.file("log");
-  {
-    std::ofstream stream(source, std::ios::binary);
-    stream << host_prelude();
-    // Each kernel's Params lives in a namespace of its own; extern "C" names stay as they are.
-    for (std::size_t i = 0; i < texts.size(); ++i) stream << "\nnamespace kernel" << i << " {\n" << texts[i] << "\n}\n";
-  }
+  std::string unit(host_prelude());
+  // Each kernel's Params lives in a namespace of its own; extern "C" names stay as they are.
+  for (std::size_t i = 0; i < texts.size(); ++i) unit += fmt::format("\nnamespace kernel{} {{\n{}\n}}\n", i, texts[i]);
+  FXF_CHECK(write_file(source, unit), Runtime, "{} can't be written", source);
   for (std::string& flag : flags(eager_rounding)) arguments.push_back(std::move(flag));
   arguments.insert(arguments.end(), {"-o", object, source, "-lm"});
   const int status = run(arguments, log);

@@ -29,3 +29,15 @@ FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold) {
   A mine = scratch[first + fxf_thread() % kWarps];
   return fxf_fold_lanes<kWarps>(mine, fold);
 }
+
+// N values of one thread, or of one column in memory, by halves: the error grows with the logarithm of N.
+template <int N, class A, class Fold>
+FXF_INLINE A fxf_fold_parts(const A* part, Fold fold) {
+  if constexpr (N == 1) return part[0];
+  else return fold(fxf_fold_parts<N / 2>(part, fold), fxf_fold_parts<N - N / 2>(part + N / 2, fold));
+}
+template <int N, class Shared, class Fold>
+FXF_INLINE auto fxf_fold_column(Shared&& scratch, int first, int step, Fold fold) {
+  if constexpr (N == 1) return scratch[first];
+  else return fold(fxf_fold_column<N / 2>(scratch, first, step, fold), fxf_fold_column<N - N / 2>(scratch, first + N / 2 * step, step, fold));
+}
