@@ -56,6 +56,8 @@ inline KernelSource emit(const Fusion& fusion, const Schedule& schedule, const A
 
 /// The prelude that every kernel of a target is compiled behind.
 std::string_view cuda_prelude();
+/// The CUDA prelude without its machine file, the one with intrinsics.
+std::string_view cuda_library();
 std::string_view host_prelude();
 
 }  // namespace fxfuser::codegen

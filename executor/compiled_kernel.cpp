@@ -74,7 +74,9 @@ void* LoadedImage::cuda_entry(const std::string& name, int device, unsigned shar
 }
 
 void* CompiledKernel::entry(const codegen::LaunchConfig& launch, int device) const {
-  return target_ == codegen::Target::Host ? image_->host_entry(launch.entry) : image_->cuda_entry(launch.entry, device, launch.shared_bytes);
+  if (target_ == codegen::Target::Host) return image_->host_entry(launch.entry);
+  if (device < 0) return image_->host_entry("run_" + launch.entry);  // emulated
+  return image_->cuda_entry(launch.entry, device, launch.shared_bytes);
 }
 
 }  // namespace fxfuser::executor

@@ -38,7 +38,7 @@ class CompiledKernel {
 
   const std::string& name() const { return name_; }
   codegen::Target target() const { return target_; }
-  /// Entry of a launch, ready to call.
+  /// Entry of a launch, ready to call; a CUDA kernel for device -1 is an emulated one.
   void* entry(const codegen::LaunchConfig& launch, int device) const;
 
  private:

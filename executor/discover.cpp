@@ -186,7 +186,7 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
   LaunchStep step;
   step.kernel = std::move(kernel);
   step.target = source.target;
-  step.device = source.target == codegen::Target::Cuda ? std::max<int>(fusion.device.index, 0) : -1;
+  step.device = fusion.device.kind == ir::DeviceKind::Cuda ? std::max<int>(fusion.device.index, 0) : -1;
   for (std::uint32_t input : source.pointer_inputs) {
     const codegen::FusionInput& from = fusion.inputs[input];
     const SlotId slot = slot_of[from.value];

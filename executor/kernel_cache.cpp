@@ -15,7 +15,6 @@ namespace {
 
 using codegen::KernelSource;
 using codegen::Target;
-using Missing = std::vector<std::pair<std::string, const KernelSource*>>;
 
 constexpr std::size_t kMaxKernels = 4096;
 constexpr const char* kVersion = "fxfuser 0.1.0";
@@ -55,7 +54,9 @@ void in_parallel(std::size_t count, std::size_t most, Work&& work) {
 
 std::string KernelCache::key_of(const KernelSource& source, int sm) const {
   std::string key = kVersion;
-  if (source.target == Target::Cuda) {
+  if (source.target == Target::Cuda && emulation_) {
+    key += fmt::format("\nemulated {} {}\n{}", ir::to_hex(ir::hash_bytes(emulation_->machine)), ir::to_hex(ir::hash_bytes(codegen::cuda_library())), joined(emulation_->flags));
+  } else if (source.target == Target::Cuda) {
     static const std::string prelude = ir::to_hex(ir::hash_bytes(codegen::cuda_prelude()));
     key += fmt::format("\ncuda {}\nnvrtc {}\n{}", prelude, codegen::Nvrtc::version(), joined(codegen::Nvrtc::flags(sm, source.eager_rounding)));
   } else {
@@ -104,7 +105,7 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<
   std::set<std::string> chosen;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (out[i] != nullptr || find(keys[i]) != nullptr || !chosen.insert(keys[i]).second) continue;
-    (sources[i]->target == Target::Host ? host : cuda).emplace_back(keys[i], sources[i]);
+    (sources[i]->target == Target::Host || emulation_ ? host : cuda).emplace_back(keys[i], sources[i]);
   }
   if (!host.empty()) compile_host(std::move(host));
   if (!cuda.empty()) compile_cuda(cuda, sm);
@@ -115,11 +116,22 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<
   return out;
 }
 
+codegen::Binary KernelCache::host_binary(const Missing& kernels) const {
+  if (emulation_) {
+    std::vector<const KernelSource*> sources;
+    for (const auto& item : kernels) sources.push_back(item.second);
+    return codegen::HostCompiler::compile_unit(codegen::emulated_unit(*emulation_, sources), emulation_->flags);
+  }
+  std::vector<std::string_view> texts;
+  for (const auto& item : kernels) texts.push_back(item.second->text);
+  return codegen::HostCompiler::compile(texts, kernels[0].second->eager_rounding);
+}
+
 void KernelCache::compile_host(Missing missing) {
   const auto load = [&](const std::string& key, const KernelSource& source) {
     const auto bytes = disk_.load(key);
     if (!bytes) return false;
-    remember(key, std::make_shared<CompiledKernel>(Target::Host, source.name, LoadedImage::host(*bytes)));
+    remember(key, std::make_shared<CompiledKernel>(source.target, source.name, LoadedImage::host(*bytes)));
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counters_.disk_hits;
     return true;
@@ -139,12 +151,10 @@ void KernelCache::compile_host(Missing missing) {
       disk_.locked(mine.size() == 1 ? mine[0].first : mine[0].first + std::to_string(mine.size()), [&] {
         std::erase_if(mine, [&](const auto& item) { return load(item.first, *item.second); });
         if (mine.empty()) return;
-        std::vector<std::string_view> texts;
-        for (const auto& item : mine) texts.push_back(item.second->text);
-        const codegen::Binary binary = codegen::HostCompiler::compile(texts, rounding);
+        const codegen::Binary binary = host_binary(mine);
         const auto image = LoadedImage::host(binary.bytes);
         for (const auto& item : mine) {
-          remember(item.first, std::make_shared<CompiledKernel>(Target::Host, item.second->name, image));
+          remember(item.first, std::make_shared<CompiledKernel>(item.second->target, item.second->name, image));
           disk_.store(item.first, binary.bytes);
         }
         const std::lock_guard<std::mutex> lock(mutex_);

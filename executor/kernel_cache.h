@@ -6,10 +6,13 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/host/emulation.h"
 #include "codegen/kernel_source.h"
 #include "executor/compiled_kernel.h"
 #include "executor/disk_cache.h"
@@ -30,6 +33,8 @@ class KernelCache {
   CacheCounters counters() const;
   void clear(bool disk);
   const DiskCache& disk() const { return disk_; }
+  /// From now on CUDA kernels are compiled for the CPU (tests).
+  void emulate(codegen::Emulation emulation) { emulation_ = std::move(emulation); }
 
  private:
   struct Entry {
@@ -38,11 +43,15 @@ class KernelCache {
   };
   std::shared_ptr<CompiledKernel> find(const std::string& key);
   void remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel);
-  void compile_host(std::vector<std::pair<std::string, const codegen::KernelSource*>> missing);
-  void compile_cuda(const std::vector<std::pair<std::string, const codegen::KernelSource*>>& missing, int sm);
+  using Missing = std::vector<std::pair<std::string, const codegen::KernelSource*>>;
+  /// Several kernels a run of the host compiler.
+  void compile_host(Missing missing);
+  codegen::Binary host_binary(const Missing& kernels) const;
+  void compile_cuda(const Missing& missing, int sm);
   std::string key_of(const codegen::KernelSource& source, int sm) const;
 
   DiskCache disk_;
+  std::optional<codegen::Emulation> emulation_;
   mutable std::mutex mutex_;
   std::mutex compiling_;  // one compile at a time decides what is missing
   std::list<Entry> order_;  // most recent first

@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "codegen/host/emulation.h"
 #include "executor/aten_bridge.h"
 #include "executor/driver_api.h"
 #include "executor/host_parallel.h"
@@ -40,9 +41,21 @@ bool guards_hold(const LaunchStep& step, const Slots& slots) {
 }
 
 at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
-  const auto device = step.target == codegen::Target::Cuda ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
+  const auto device = step.device >= 0 ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
   const auto options = at::TensorOptions().dtype(c10::ScalarType::Byte).device(device);
   return zero ? at::zeros({bytes}, options) : at::empty({bytes}, options);
+}
+
+/// On the CPU, with poisoned outputs: what a kernel leaves unwritten shows.
+void run_emulated(const LaunchStep& step, const Slots& slots, const void* params) {
+  for (const TensorOutput& output : step.outputs) {
+    const at::Tensor& tensor = slots[output.slot].toTensor();
+    if (tensor.numel() > 0) std::memset(tensor.data_ptr(), 0xff, tensor.nbytes());
+  }
+  for (std::size_t i = 0; i < step.launches.size(); ++i) {
+    const codegen::LaunchConfig& config = step.launches[i];
+    if (config.grid[0] > 0) reinterpret_cast<codegen::EmulatedEntry>(step.entries[i])(params, config.grid.data(), config.block.data());
+  }
 }
 
 bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
@@ -71,6 +84,9 @@ bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
       parallel_ranges(reinterpret_cast<RangeFunction>(step.entries[i]), block.data(), step.launches[i].work_items, step.launches[i].grain);
     }
     ++counters.launches_host;
+  } else if (step.device < 0) {
+    run_emulated(step, slots, block.data());
+    ++counters.launches_cuda;
   } else {
     const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device));
     const c10::impl::VirtualGuardImpl guard(device.type());

@@ -23,7 +23,7 @@ Session::Session(const std::string& cache_folder)
 }
 
 codegen::ArchInfo Session::arch(const ir::Device& device) {
-  if (device.kind != ir::DeviceKind::Cuda) return codegen::ArchInfo::host(host_threads());
+  if (device.kind != ir::DeviceKind::Cuda) return emulated_ ? *emulated_ : codegen::ArchInfo::host(host_threads());
   if (!Driver::available()) return codegen::ArchInfo::h200();
   const std::lock_guard<std::mutex> lock(mutex_);
   const int index = device.index < 0 ? 0 : device.index;
@@ -49,10 +49,16 @@ std::string Session::target_problem(codegen::Target target) {
     if (environment().disable.count("host") > 0) return "the host target is switched off (FXFUSER_DISABLE=host)";
     return codegen::HostCompiler::command(&why).empty() ? why + "; install g++ or set CXX" : "";
   }
+  if (emulated_) return "";
   if (environment().disable.count("cuda") > 0) return "the CUDA target is switched off (FXFUSER_DISABLE=cuda)";
   if (!Driver::available(&why)) return why;
   if (!codegen::Nvrtc::available(&why)) return why;
   return "";
+}
+
+void Session::emulate(codegen::Emulation emulation) {
+  emulated_ = emulation.arch;
+  kernels.emulate(std::move(emulation));
 }
 
 void Session::count_call(const RunResult& result, bool hit, const std::string& miss_reason) {

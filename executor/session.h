@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -33,6 +34,9 @@ class Session {
   /// Why a target can't run here; empty when it can.
   std::string target_problem(codegen::Target target);
 
+  /// CPU tensors take CUDA kernels that are emulated (tests).
+  void emulate(codegen::Emulation emulation);
+
   void count_call(const RunResult& result, bool hit, const std::string& miss_reason);
   void count_steps(const PlanCounters& counters, const std::vector<std::string>* names);
   void count_fallback();
@@ -50,6 +54,7 @@ class Session {
   CacheCounters base_;  // kernel counters at the last reset
   std::set<std::string> told_;
   std::map<int, codegen::ArchInfo> devices_;
+  std::optional<codegen::ArchInfo> emulated_;
 };
 
 }  // namespace fxfuser::executor

@@ -5,7 +5,8 @@
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::embedded {
-extern std::string_view cuda_prelude();
+extern std::string_view cuda_machine();
+extern std::string_view cuda_library();
 }
 
 namespace fxfuser::codegen {
@@ -23,7 +24,11 @@ const char* kind_name(ScheduleKind kind) {
 
 }  // namespace
 
-std::string_view cuda_prelude() { return embedded::cuda_prelude(); }
+std::string_view cuda_prelude() {
+  static const std::string text = std::string(embedded::cuda_machine()) + std::string(embedded::cuda_library());
+  return text;
+}
+std::string_view cuda_library() { return embedded::cuda_library(); }
 
 KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const ArchInfo&) {
   const bool reduces = schedule.kind == ScheduleKind::Reduction || schedule.kind == ScheduleKind::Normalization;

@@ -169,7 +169,7 @@ class Columns {
     if (deep_ == 1 || states.empty()) return;
     for (const Accumulator* state : states) {
       w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.accumulator_type(*state), state->expr, s_.threads * vector_);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) scratch{1}[(deep * {0} + e) * {2} + lane] = acc{1}[e];", vector_, state->expr, across_);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) FXF_PLACE(scratch{1}, (deep * {0} + e) * {2} + lane, acc{1}[e]);", vector_, state->expr, across_);
     }
     w_.body.line("fxf_barrier();");
     for (const Accumulator* state : states) {

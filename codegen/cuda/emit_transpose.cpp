@@ -62,7 +62,7 @@ class Transpose {
     }
     begin_tile(true);
     for (std::uint32_t id : tiles_) {
-      w_.body.linef("tile{}[slow * {} + fast] = fxf_read({} + {});", id, tile_ + 1, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+      w_.body.linef("FXF_PLACE(tile{}, slow * {} + fast, fxf_read({} + {}));", id, tile_ + 1, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
     }
     w_.body.end();
     w_.body.end();
@@ -74,7 +74,7 @@ class Transpose {
     for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
     for (std::uint32_t id : needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false))) {
       const bool turned = std::find(tiles_.begin(), tiles_.end(), id) != tiles_.end();
-      if (turned) w_.body.linef("const {} v{} = fxf_widen(tile{}[fast * {} + slow]);  // {}", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1, w_.fusion.body[id].note);
+      if (turned) w_.body.linef("const {} v{} = fxf_widen(FXF_TAKE(tile{}, fast * {} + slow));  // {}", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1, w_.fusion.body[id].note);
       else w_.statement(id);
     }
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.store(i);

@@ -150,17 +150,21 @@ std::vector<std::string> HostCompiler::flags(bool eager_rounding) {
 }
 
 Binary HostCompiler::compile(const std::vector<std::string_view>& texts, bool eager_rounding) {
+  std::string unit(host_prelude());
+  // Each kernel's Params lives in a namespace of its own; extern "C" names stay as they are.
+  for (std::size_t i = 0; i < texts.size(); ++i) unit += fmt::format("\nnamespace kernel{} {{\n{}\n}}\n", i, texts[i]);
+  return compile_unit(unit, flags(eager_rounding));
+}
+
+Binary HostCompiler::compile_unit(const std::string& unit, const std::vector<std::string>& flags) {
   const auto start = std::chrono::steady_clock::now();
   std::string why;
   std::vector<std::string> arguments = command(&why);
   FXF_CHECK(!arguments.empty(), Runtime, "{}", why);
   ScratchFolder folder;
   const std::string source = folder.file("kernels.cpp"), object = folder.file("kernels.so"), log = folder.file("log");
-  std::string unit(host_prelude());
-  // Each kernel's Params lives in a namespace of its own; extern "C" names stay as they are.
-  for (std::size_t i = 0; i < texts.size(); ++i) unit += fmt::format("\nnamespace kernel{} {{\n{}\n}}\n", i, texts[i]);
   FXF_CHECK(write_file(source, unit), Runtime, "{} can't be written", source);
-  for (std::string& flag : flags(eager_rounding)) arguments.push_back(std::move(flag));
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
   arguments.insert(arguments.end(), {"-o", object, source, "-lm"});
   const int status = run(arguments, log);
   Binary out;

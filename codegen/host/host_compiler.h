@@ -18,6 +18,8 @@ struct HostCompiler {
   static std::vector<std::string> flags(bool eager_rounding);
   /// Compiles prelude + several kernel texts into one shared object. Throws Error(Runtime) with the compiler's output.
   static Binary compile(const std::vector<std::string_view>& texts, bool eager_rounding);
+  /// Compiles one translation unit into a shared object with the given flags.
+  static Binary compile_unit(const std::string& unit, const std::vector<std::string>& flags);
   /// Forget the probed compiler (tests, a changed CXX).
   static void reset();
 };

@@ -7,6 +7,8 @@
 #define FXF_PARAM __grid_constant__
 #define FXF_UNROLL _Pragma("unroll")
 #define FXF_SHARED(type, name, count) __shared__ type name[count]
+#define FXF_TAKE(shared, at) (shared)[at]
+#define FXF_PLACE(shared, at, value) (shared)[at] = (value)
 
 #define FXF_INF_F __int_as_float(0x7f800000)
 #define FXF_NAN_F __int_as_float(0x7fc00000)

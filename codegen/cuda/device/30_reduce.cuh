@@ -20,13 +20,13 @@ FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {
 template <class A, class Shared, class Fold>
 FXF_INLINE void fxf_post_warp(A mine, Shared&& scratch, Fold fold) {
   mine = fxf_fold_lanes<32>(mine, fold);
-  if (fxf_thread() % 32 == 0) scratch[fxf_thread() / 32] = mine;
+  if (fxf_thread() % 32 == 0) FXF_PLACE(scratch, fxf_thread() / 32, mine);
 }
 template <int Lanes, class A, class Shared, class Fold>
 FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold) {
   constexpr int kWarps = Lanes / 32;
   const int first = fxf_thread() / Lanes * kWarps;
-  A mine = scratch[first + fxf_thread() % kWarps];
+  A mine = FXF_TAKE(scratch, first + fxf_thread() % kWarps);
   return fxf_fold_lanes<kWarps>(mine, fold);
 }
 
@@ -38,6 +38,6 @@ FXF_INLINE A fxf_fold_parts(const A* part, Fold fold) {
 }
 template <int N, class Shared, class Fold>
 FXF_INLINE auto fxf_fold_column(Shared&& scratch, int first, int step, Fold fold) {
-  if constexpr (N == 1) return scratch[first];
+  if constexpr (N == 1) return FXF_TAKE(scratch, first);
   else return fold(fxf_fold_column<N / 2>(scratch, first, step, fold), fxf_fold_column<N - N / 2>(scratch, first + N / 2 * step, step, fold));
 }

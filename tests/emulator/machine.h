@@ -1,0 +1,430 @@
+// The machine under a generated CUDA kernel, on the CPU: replaces codegen/cuda/device/00_machine.cuh. One fiber a thread.
+// What it checks, beside what the compiler's sanitizers do: every element is written once a launch, packs are aligned, shared
+// memory is written before it is read and never by two threads between barriers (nor read by one while another writes),
+// barriers and shuffles are reached by all that they wait for. Each launch runs in three orders of the threads.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#define FXF_EMU_ASAN 1
+#endif
+
+namespace fxf_emu {
+
+[[noreturn]] inline void fail(const char* what, long long a = 0, long long b = 0) {
+  std::fprintf(stderr, "EMULATOR: %s (%lld, %lld)\n", what, a, b);
+  std::fflush(stderr);
+  std::abort();
+}
+
+// ---- fibers -------------------------------------------------------------------------------------------------------------
+extern "C" void fxf_emu_switch(void** save, void* load);
+asm(R"(
+  .text
+  .local fxf_emu_switch
+  .type fxf_emu_switch, @function
+fxf_emu_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size fxf_emu_switch, .-fxf_emu_switch
+)");
+
+constexpr std::size_t kStack = 256 * 1024;
+enum class State : unsigned char { Ready, AtBarrier, AtShuffle, Done };
+
+struct Fiber {
+  void* stack_pointer = nullptr;
+  char* stack = nullptr;
+  State state = State::Done;
+};
+
+struct Machine {
+  std::vector<Fiber> fibers;
+  void* scheduler = nullptr;
+  int current = 0;
+  unsigned block = 0, threads = 0;
+  unsigned epoch = 1;       // grows at each barrier
+  unsigned serial = 0;      // of the block, over all launches
+  int barrier_or = 0, barrier_or_result = 0;
+  std::vector<unsigned> words[2];          // of shuffles, by parity
+  std::vector<unsigned char> parity;       // of each thread's next shuffle
+  void (*body)(const void*) = nullptr;
+  const void* params = nullptr;
+  struct Write {
+    std::uintptr_t at;
+    unsigned size;
+  };
+  std::vector<Write> writes;
+#ifdef FXF_EMU_ASAN
+  const void* scheduler_bottom = nullptr;
+  std::size_t scheduler_size = 0;
+#endif
+};
+static Machine machine;
+
+inline void to_scheduler(bool last) {
+  Fiber& fiber = machine.fibers[machine.current];
+#ifdef FXF_EMU_ASAN
+  void* fake = nullptr;
+  __sanitizer_start_switch_fiber(last ? nullptr : &fake, machine.scheduler_bottom, machine.scheduler_size);
+#endif
+  fxf_emu_switch(&fiber.stack_pointer, machine.scheduler);
+#ifdef FXF_EMU_ASAN
+  __sanitizer_finish_switch_fiber(fake, &machine.scheduler_bottom, &machine.scheduler_size);
+#endif
+  (void)last;
+}
+
+inline void fiber_main() {
+#ifdef FXF_EMU_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, &machine.scheduler_bottom, &machine.scheduler_size);
+#endif
+  machine.body(machine.params);
+  machine.fibers[machine.current].state = State::Done;
+  to_scheduler(true);
+}
+
+inline void start(Fiber& fiber) {
+  if (fiber.stack == nullptr) {
+    fiber.stack = static_cast<char*>(mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (fiber.stack == MAP_FAILED) fail("no memory for a stack");
+  }
+  auto* top = reinterpret_cast<std::uint64_t*>(fiber.stack + kStack - 64);
+  *--top = 0;                                          // a return address that nobody takes: keeps the stack aligned
+  *--top = reinterpret_cast<std::uint64_t>(&fiber_main);
+  for (int saved = 0; saved < 6; ++saved) *--top = 0;
+  fiber.stack_pointer = top;
+  fiber.state = State::Ready;
+}
+
+inline void resume(int thread) {
+  machine.current = thread;
+  Fiber& fiber = machine.fibers[thread];
+#ifdef FXF_EMU_ASAN
+  void* fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, fiber.stack, kStack);
+#endif
+  fxf_emu_switch(&machine.scheduler, fiber.stack_pointer);
+#ifdef FXF_EMU_ASAN
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+}
+
+inline void wait(State state) {
+  machine.fibers[machine.current].state = state;
+  to_scheduler(false);
+}
+
+// ---- a launch -----------------------------------------------------------------------------------------------------------
+enum class Order { Up, Down, Mixed };
+
+inline bool release() {
+  const int threads = static_cast<int>(machine.threads);
+  bool any = false, waiting = false, all = true;
+  for (int first = 0; first < threads; first += 32) {
+    int at_shuffle = 0, lanes = std::min(32, threads - first);
+    for (int t = first; t < first + lanes; ++t) at_shuffle += machine.fibers[t].state == State::AtShuffle;
+    if (at_shuffle == 0) continue;
+    if (lanes < 32) fail("a shuffle in a warp of fewer than 32 threads", lanes);
+    if (at_shuffle == 32) {
+      for (int t = first; t < first + 32; ++t) machine.fibers[t].state = State::Ready;
+      any = true;
+    } else {
+      all = false;
+    }
+  }
+  if (any) return true;
+  for (int t = 0; t < threads; ++t) {
+    const State state = machine.fibers[t].state;
+    waiting = waiting || state == State::AtBarrier;
+    all = all && (state == State::AtBarrier || state == State::Done);
+  }
+  if (!all) fail("threads wait at a shuffle for lanes that are elsewhere or have left");
+  if (!waiting) return false;
+  for (int t = 0; t < threads; ++t) {
+    if (machine.fibers[t].state == State::AtBarrier) machine.fibers[t].state = State::Ready;
+    else if (machine.fibers[t].state == State::Done) fail("a barrier that some threads never reach", t);
+  }
+  ++machine.epoch;
+  machine.barrier_or_result = machine.barrier_or;
+  machine.barrier_or = 0;
+  return true;
+}
+
+inline void run_block(unsigned block, const std::vector<int>& order) {
+  machine.block = block;
+  ++machine.serial;
+  ++machine.epoch;
+  std::fill(machine.parity.begin(), machine.parity.end(), 0);
+  for (unsigned t = 0; t < machine.threads; ++t) start(machine.fibers[t]);
+  do {
+    for (int thread : order) {
+      if (machine.fibers[thread].state == State::Ready) resume(thread);
+    }
+  } while (release());
+}
+
+inline void check_writes() {
+  auto& writes = machine.writes;
+  std::sort(writes.begin(), writes.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  for (std::size_t i = 1; i < writes.size(); ++i) {
+    if (writes[i - 1].at + writes[i - 1].size > writes[i].at) fail("an element is written twice in a launch", static_cast<long long>(writes[i].at), writes[i].size);
+  }
+  writes.clear();
+}
+
+inline void run(void (*body)(const void*), const void* params, const unsigned* grid, const unsigned* block) {
+  machine.body = body;
+  machine.params = params;
+  machine.threads = block[0];
+  if (machine.fibers.size() < block[0]) machine.fibers.resize(block[0]);
+  for (auto& words : machine.words) words.resize(block[0]);
+  machine.parity.resize(block[0]);
+  unsigned long long random = 0x9e3779b97f4a7c15ull;
+  const bool large = static_cast<unsigned long long>(grid[0]) * block[0] > (1u << 16);
+  for (const Order kind : {Order::Up, Order::Down, Order::Mixed}) {
+    if (large && kind != Order::Mixed) continue;
+    std::vector<int> order(block[0]);
+    for (unsigned t = 0; t < block[0]; ++t) order[t] = static_cast<int>(kind == Order::Down ? block[0] - 1 - t : t);
+    for (unsigned b = 0; b < grid[0]; ++b) {
+      if (kind == Order::Mixed) {
+        for (unsigned t = block[0]; t > 1; --t) {
+          random = random * 6364136223846793005ull + 1442695040888963407ull;
+          std::swap(order[t - 1], order[(random >> 33) % t]);
+        }
+      }
+      run_block(kind == Order::Up ? b : grid[0] - 1 - b, order);
+    }
+    check_writes();
+  }
+  for (Fiber& fiber : machine.fibers) {
+    if (fiber.stack != nullptr) munmap(fiber.stack, kStack);
+  }
+  machine.fibers.clear();
+}
+
+inline void note_write(const void* at, std::size_t size) { machine.writes.push_back({reinterpret_cast<std::uintptr_t>(at), static_cast<unsigned>(size)}); }
+
+// ---- shared memory ------------------------------------------------------------------------------------------------------
+template <class T, int N>
+struct Shared {
+  struct Cell {
+    T value;
+    unsigned serial = 0, write_epoch = 0, read_epoch = 0;
+    int writer = -1, reader = -1;  // reader -2: several
+  };
+  Cell cells[N];
+
+  Cell& cell(long long at) {
+    if (at < 0 || at >= N) fail("shared memory out of bounds", at, N);
+    Cell& found = cells[at];
+    if (found.serial != machine.serial) {
+      found.serial = machine.serial;
+      found.write_epoch = found.read_epoch = 0;
+      found.writer = found.reader = -1;
+    }
+    return found;
+  }
+  T take(long long at) {
+    Cell& found = cell(at);
+    if (found.writer < 0) fail("shared memory is read before it is written", at);
+    if (found.write_epoch == machine.epoch && found.writer != machine.current) fail("race: written and read between two barriers", at, found.writer);
+    found.reader = found.read_epoch == machine.epoch && found.reader != machine.current ? -2 : machine.current;
+    found.read_epoch = machine.epoch;
+    return found.value;
+  }
+  void place(long long at, const T& value) {
+    Cell& found = cell(at);
+    if (found.writer >= 0 && found.write_epoch == machine.epoch && found.writer != machine.current) fail("race: written by two threads between two barriers", at, found.writer);
+    if (found.reader != -1 && found.read_epoch == machine.epoch && found.reader != machine.current) fail("race: read and written between two barriers", at, found.reader);
+    found.value = value;
+    found.writer = machine.current;
+    found.write_epoch = machine.epoch;
+  }
+};
+
+}  // namespace fxf_emu
+
+// ---- the functions that the rest of the prelude and kernels use ----------------------------------------------------------
+#define FXF_INLINE static inline
+#define FXF_KERNEL(threads) static void
+#define FXF_PARAM
+#define FXF_UNROLL
+#define FXF_SHARED(type, name, count) static fxf_emu::Shared<type, count> name
+#define FXF_TAKE(shared, at) (shared).take(at)
+#define FXF_PLACE(shared, at, value) (shared).place(at, value)
+#define FXF_EMULATED(entry)                                                                             \
+  extern "C" __attribute__((visibility("default"))) void run_##entry(const void* params, const unsigned* grid, const unsigned* block) { \
+    fxf_emu::run([](const void* p) { entry(*static_cast<const Params*>(p)); }, params, grid, block);     \
+  }
+#define __device__
+
+#define FXF_INF_F __builtin_inff()
+#define FXF_NAN_F __builtin_nanf("")
+#define FXF_INF_D __builtin_inf()
+#define FXF_NAN_D __builtin_nan("")
+
+using std::max;
+using std::min;
+
+FXF_INLINE int fxf_thread() { return fxf_emu::machine.current; }
+FXF_INLINE int fxf_block() { return static_cast<int>(fxf_emu::machine.block); }
+FXF_INLINE void fxf_barrier() { fxf_emu::wait(fxf_emu::State::AtBarrier); }
+
+FXF_INLINE float fxf_from_bits(unsigned bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+FXF_INLINE unsigned fxf_bits(float value) {
+  unsigned bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+FXF_INLINE unsigned fxf_mulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
+
+FXF_INLINE unsigned fxf_shuffle_word(unsigned word, int mask) {
+  auto& machine = fxf_emu::machine;
+  const int me = machine.current, parity = machine.parity[me];
+  machine.parity[me] ^= 1;
+  machine.words[parity][me] = word;
+  fxf_emu::wait(fxf_emu::State::AtShuffle);
+  return machine.words[parity][me ^ mask];
+}
+template <class T>
+FXF_INLINE T fxf_shuffle(T value, int mask) {
+  unsigned word[(sizeof(T) + 3) / 4] = {};
+  std::memcpy(word, &value, sizeof value);
+  for (unsigned& part : word) part = fxf_shuffle_word(part, mask);
+  std::memcpy(static_cast<void*>(&value), word, sizeof value);
+  return value;
+}
+
+FXF_INLINE bool fxf_arrive_last(unsigned* counter, unsigned blocks) {
+  fxf_barrier();
+  if (fxf_thread() == 0) {
+    fxf_emu::machine.barrier_or |= *counter == blocks - 1;
+    *counter = *counter == blocks - 1 ? 0 : *counter + 1;
+  }
+  fxf_barrier();
+  return fxf_emu::machine.barrier_or_result != 0;
+}
+
+struct fxf_half { unsigned short bits; };
+struct fxf_bfloat16 { unsigned short bits; };
+struct fxf_float8_e4m3 { unsigned char bits; };
+struct fxf_float8_e5m2 { unsigned char bits; };
+
+FXF_INLINE float fxf_widen(fxf_half value) {
+  const unsigned sign = (value.bits & 0x8000u) << 16, exponent = value.bits >> 10 & 31u, fraction = value.bits & 1023u;
+  if (exponent == 0) {
+    const float size = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -size : size;
+  }
+  return fxf_from_bits(sign | (exponent == 31 ? 255u << 23 : (exponent + 112u) << 23) | fraction << 13);
+}
+FXF_INLINE fxf_half fxf_narrow_half(float value) {
+  const unsigned bits = fxf_bits(value), sign = bits >> 16 & 0x8000u;
+  const float size = std::fabs(value);
+  if (value != value) return {static_cast<unsigned short>(0x7fffu)};
+  if (size >= 65520.0f) return {static_cast<unsigned short>(sign | 0x7c00u)};
+  if (size < 0x1p-14f) return {static_cast<unsigned short>(sign | static_cast<unsigned>(std::nearbyint(size * 0x1p24f)))};
+  const unsigned rounded = (bits & 0x7fffffffu) + 0xfffu + (bits >> 13 & 1u);
+  return {static_cast<unsigned short>(sign | ((rounded >> 13) - (112u << 10)))};
+}
+FXF_INLINE float fxf_widen(fxf_bfloat16 value) { return fxf_from_bits(static_cast<unsigned>(value.bits) << 16); }
+FXF_INLINE fxf_bfloat16 fxf_narrow_bfloat16(float value) {
+  const unsigned bits = fxf_bits(value);
+  return {static_cast<unsigned short>(value != value ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+
+template <class S, int N>
+struct alignas(sizeof(S) * N < 16 ? sizeof(S) * N : 16) fxf_pack {
+  S at[N];
+};
+template <class Pack>
+FXF_INLINE void fxf_check_pack(const void* at) {
+  const std::size_t needed = sizeof(Pack) < 16 ? sizeof(Pack) : 16;
+  if (reinterpret_cast<std::uintptr_t>(at) % needed != 0) fxf_emu::fail("a pack is not aligned", static_cast<long long>(reinterpret_cast<std::uintptr_t>(at)), static_cast<long long>(needed));
+}
+template <int N, class S>
+FXF_INLINE fxf_pack<S, N> fxf_load(const S* from) {
+  fxf_check_pack<fxf_pack<S, N>>(from);
+  fxf_pack<S, N> pack;
+  for (int e = 0; e < N; ++e) pack.at[e] = from[e];
+  return pack;
+}
+template <int N, class S>
+FXF_INLINE void fxf_store_pack(S* to, const fxf_pack<S, N>& pack) {
+  fxf_check_pack<fxf_pack<S, N>>(to);
+  fxf_emu::note_write(to, sizeof pack);
+  for (int e = 0; e < N; ++e) to[e] = pack.at[e];
+}
+template <class T>
+FXF_INLINE T fxf_get_fresh(const T* from) { return *from; }
+template <class T>
+FXF_INLINE void fxf_put_partial(T* to, const T& value) {
+  fxf_emu::note_write(to, sizeof value);
+  *to = value;
+}
+template <class S>
+FXF_INLINE S fxf_read(const S* from) { return *from; }
+template <class S>
+FXF_INLINE void fxf_write(S* to, S value) {
+  fxf_emu::note_write(to, sizeof value);
+  *to = value;
+}
+template <int N>
+FXF_INLINE float fxf_get(const fxf_pack<fxf_half, N>& pack, int e) { return fxf_widen(pack.at[e]); }
+template <int N>
+FXF_INLINE float fxf_get(const fxf_pack<fxf_bfloat16, N>& pack, int e) { return fxf_widen(pack.at[e]); }
+template <int N>
+FXF_INLINE fxf_pack<fxf_half, N> fxf_pack_of(const fxf_half*, const float (&value)[N]) {
+  fxf_pack<fxf_half, N> pack;
+  for (int e = 0; e < N; ++e) pack.at[e] = fxf_narrow_half(value[e]);
+  return pack;
+}
+template <int N>
+FXF_INLINE fxf_pack<fxf_bfloat16, N> fxf_pack_of(const fxf_bfloat16*, const float (&value)[N]) {
+  fxf_pack<fxf_bfloat16, N> pack;
+  for (int e = 0; e < N; ++e) pack.at[e] = fxf_narrow_bfloat16(value[e]);
+  return pack;
+}
+
+// What CUDA's mathematical library has and C's has not.
+FXF_INLINE double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+FXF_INLINE float rsqrtf(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
+FXF_INLINE double erfinv(double x) {
+  if (!(std::fabs(x) < 1.0)) return std::fabs(x) == 1.0 ? x * __builtin_inf() : __builtin_nan("");
+  // Newton on erf (for small values) or erfc, from Winitzki's approximation.
+  const double l = std::log1p(-x * x), a = 0.147, t = 2.0 / (3.14159265358979323846 * a) + l / 2;
+  double y = std::copysign(std::sqrt(std::sqrt(t * t - l / a) - t), x);
+  for (int i = 0; i < 4; ++i) {
+    const double error = std::fabs(x) < 0.5 ? std::erf(y) - x : (x > 0 ? (1 - x) - std::erfc(y) : std::erfc(-y) - (1 + x));
+    y -= error / (1.12837916709551257390 * std::exp(-y * y));
+  }
+  return y;
+}
+FXF_INLINE float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
