@@ -87,7 +87,10 @@ void bind_handles(py::module_& module) {
         attach_handle(target, std::move(handle));
       },
       "Sends every call of a module through a Python callable.");
-  module.def("is_attached", [](py::handle target) { return find_handle(target.ptr()) != nullptr; });
+  module.def("has_program", [](py::handle target) {
+    const Handle* handle = find_handle(target.ptr());
+    return handle != nullptr && handle->program != nullptr;
+  });
   module.def("handle_count", &handle_count);
   module.def("drop_handles", &drop_handles);
   module.def("program_explain", [](py::handle target, const std::string& executor, const py::dict& parameters, const py::list& metas, const std::string& where) {

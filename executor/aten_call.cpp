@@ -99,6 +99,8 @@ c10::IValue to_ivalue(const ir::Attr& attr, const c10::TypePtr& type, const Slot
   if (attr.is_none()) return {};
   const c10::TypePtr wanted = without_optional(type);
   if (wanted->kind() == c10::TypeKind::ListType) return list_as(attr, wanted->containedTypes().at(0), slots);
+  // A row's list of dims where the fallback takes one dim.
+  if (attr.is_list() && attr.list().size() == 1 && wanted->kind() == c10::TypeKind::IntType) return to_ivalue(attr.list()[0], type, slots);
   c10::IValue value = attr.is_value() ? slots.at(attr.value()) : plain(attr);
   if (wanted->kind() == c10::TypeKind::TensorType && (value.isScalar() || value.isBool())) return wrapped_number(value);
   return number_as(value, wanted->kind());
@@ -113,21 +115,16 @@ AtenCall::Argument AtenCall::make_argument(const ir::Attr& attr, const c10::Argu
   return out;
 }
 
-AtenCall AtenCall::resolve(const ir::Graph&, const ir::Node& node) {
-  const bool replaced = node.row != nullptr && !node.row->fallback.empty() && !node.target.starts_with("aten.");
-  AtenCall call(find_operator(replaced ? node.row->fallback : node.target));
-  call.name_ = replaced ? node.row->fallback : node.target;
+std::optional<AtenCall> AtenCall::resolve_fallback(const ir::Node& node) {
+  if (node.row == nullptr || node.row->fallback.empty() || node.target.starts_with("aten.")) return std::nullopt;
+  AtenCall call(find_operator(node.row->fallback));
+  call.name_ = node.row->fallback;
   call.outputs_ = node.outputs;
-  const auto& schema = call.handle_.schema().arguments();
-  if (!replaced) {
-    FXF_CHECK(node.args.size() == schema.size(), Runtime, "{} has {} arguments, {} were imported", node.target, schema.size(), node.args.size());
-    for (std::size_t i = 0; i < schema.size(); ++i) call.arguments_.push_back(make_argument(node.args[i], schema[i]));
-    return call;
-  }
   const ir::OpTarget* form = nullptr;
   for (const ir::OpTarget& target : node.row->targets) {
     if (target.target == node.row->fallback) form = &target;
   }
+  const auto& schema = call.handle_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     // Without a form of its own the fallback takes the row's parameters by position.
     const std::string param = form != nullptr ? (i < form->names.size() ? form->names[i] : "") : (i < node.row->params.size() ? node.row->params[i] : "");
@@ -137,10 +134,23 @@ AtenCall AtenCall::resolve(const ir::Graph&, const ir::Node& node) {
       argument.constant = *schema[i].default_value();
       argument.type = schema[i].type();
       call.arguments_.push_back(std::move(argument));
-    } else {
-      call.arguments_.push_back(make_argument(attr, schema[i]));
+      continue;
     }
+    const bool several = attr.is_list() && attr.list().size() != 1;
+    if (several && without_optional(schema[i].type())->kind() != c10::TypeKind::ListType) return std::nullopt;  // dims where it takes one
+    call.arguments_.push_back(make_argument(attr, schema[i]));
   }
+  return call;
+}
+
+AtenCall AtenCall::resolve(const ir::Graph&, const ir::Node& node) {
+  if (auto fallback = resolve_fallback(node)) return std::move(*fallback);
+  AtenCall call(find_operator(node.target));
+  call.name_ = node.target;
+  call.outputs_ = node.outputs;
+  const auto& schema = call.handle_.schema().arguments();
+  FXF_CHECK(node.args.size() == schema.size(), Runtime, "{} has {} arguments, {} were imported", node.target, schema.size(), node.args.size());
+  for (std::size_t i = 0; i < schema.size(); ++i) call.arguments_.push_back(make_argument(node.args[i], schema[i]));
   return call;
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class AtenCall {
     bool has_holes = false;
   };
 
+  /// The row's ATen overload instead of a prims or nvprims op; nullopt where there is none or it can't take the arguments.
+  static std::optional<AtenCall> resolve_fallback(const ir::Node& node);
   static Argument make_argument(const ir::Attr& attr, const c10::Argument& schema);
 
   explicit AtenCall(c10::OperatorHandle handle) : handle_(std::move(handle)) {}

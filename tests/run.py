@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ QUICK = ("null", "test_execute", "test_errors", "test_layers")
 class Group:
     name: str
     command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -42,10 +44,18 @@ def groups(gpu: bool) -> list[Group]:
             path = BUILD / "tests" / binary
             if path.exists():
                 found.append(Group(name, [str(path)]))
-    folder = ROOT / "tests" / ("gpu" if gpu else "python")
-    for file in sorted(folder.glob("test_*.py")):
-        found.append(Group(file.stem, [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(file)]))
+    for folder in ("gpu",) if gpu else ("python", "emulator"):
+        environment = sanitizers() if folder == "emulator" else {}
+        for file in sorted((ROOT / "tests" / folder).glob("test_*.py")):
+            found.append(Group(file.stem, [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:logging", str(file)], environment))
     return found
+
+
+def sanitizers() -> dict[str, str]:
+    """The emulator's kernels are compiled with sanitizers, whose runtimes must come first in the process."""
+    compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    paths = [subprocess.run([*compiler, f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip() for name in ("libasan.so", "libubsan.so")]
+    return {"LD_PRELOAD": " ".join(paths), "ASAN_OPTIONS": "detect_leaks=0"}
 
 
 def count(group: Group, text: str, code: int) -> None:
@@ -70,7 +80,7 @@ def count(group: Group, text: str, code: int) -> None:
 
 def run(group: Group) -> None:
     start = time.monotonic()
-    done = subprocess.run(group.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(group.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env={**os.environ, **group.environment})
     group.seconds = time.monotonic() - start
     count(group, done.stdout, done.returncode)
     state = "ok" if group.failed == 0 else "FAILED"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest_shared import measured
+from measured import measured
 from numerics import check_against_reference, check_close, widened
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -37,10 +34,3 @@ def kernels() -> Iterator[Callable[[], dict[str, int]]]:
     before = dict(fxfuser.stats()["kernels"])
     yield lambda: {name: count - before.get(name, 0) for name, count in fxfuser.stats()["kernels"].items() if count > before.get(name, 0)}
     fxfuser.record_kernels(False)
-
-
-def measured(name: str, value: int) -> None:
-    """Records a coverage number for tests/run.py to hold against its floor."""
-    folder = os.environ.get("FXF_MEASURED")
-    if folder:
-        Path(folder, f"{name}.json").write_text(json.dumps({"value": value}))

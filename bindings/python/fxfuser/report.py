@@ -143,7 +143,7 @@ def explain(
     if not isinstance(gm, torch.fx.GraphModule):
         raise TypeError(f"explain takes a torch.fx.GraphModule, not {type(gm).__name__}")
     try:
-        if not _C.is_attached(gm):
+        if not _C.has_program(gm):  # else says why it has none
             fx_import.import_graph(gm)
         leaves: list[Any] = []
         if args or kwargs:

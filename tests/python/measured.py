@@ -1,4 +1,4 @@
-"""Helpers of the GPU tests."""
+"""Coverage numbers for tests/run.py to hold against their floors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 
 def measured(name: str, value: int) -> None:
-    """Records a coverage number for tests/run.py to hold against its floor."""
     folder = os.environ.get("FXF_MEASURED")
     if folder:
         Path(folder, f"{name}.json").write_text(json.dumps({"value": value}))

@@ -1,0 +1,20 @@
+"""Every row's CUDA text, compiled and run in the emulator."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from measured import measured
+from table_check import check_rows
+
+import fxfuser
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_rows_emulated(dtype: torch.dtype) -> None:
+    before = fxfuser.stats()["launches"]["cuda"]
+    measured(f"emulated_targets_{str(dtype).removeprefix('torch.')}", check_rows(dtype, each=1))
+    assert fxfuser.stats()["launches"]["cuda"] > before
+    assert fxfuser.stats()["launches"]["host"] == 0

@@ -1,0 +1,144 @@
+"""Every scheduler, tier and border in the emulator: planned for a machine so small that small tensors reach them all.
+
+Cases of a family are independent parts of one graph, so that their kernels are compiled together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from measured import measured
+from samples import Sample, combine
+from table_check import check_sample
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import fxfuser
+
+Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
+FLOATS = (torch.float32, torch.bfloat16)
+seen: set[str] = set()
+kernels: set[str] = set()
+
+
+def form(schedule: str) -> str:
+    """"normalization: ..., inner warp, ... split 4" -> "normalization inner warp split"."""
+    words = [schedule.split(":")[0]]
+    reduced = re.search(r", (inner|columns) (\w+)", schedule)
+    if reduced:
+        words.append(reduced.group(1))
+        if words[0] == "normalization" and reduced.group(1) == "inner":
+            words.append(reduced.group(2))
+        if re.search(r"split ([2-9]|\d\d)", schedule):
+            words.append("split")
+    return " ".join(words)
+
+
+def run_cases(cases: list[Case]) -> None:
+    chosen = []
+    for index, (fn, args) in enumerate(cases):
+        gm = make_fx(fn)(*args)
+        chosen.append(Sample(f"case {index}", str(fn), args[0].dtype, gm.graph, args))
+    gm, args, starts = combine(chosen)
+    before = fxfuser.stats()["launches"]["cuda"]
+    ours = fxfuser.execute(gm, *args, executor_parameters={"on_error": "raise"})
+    eager = gm(*args)
+    found = fxfuser.explain(gm, *args).data["kernels"]
+    assert fxfuser.stats()["launches"]["cuda"] - before == len(found) >= len(cases)
+    for kernel in found:
+        kernels.add(kernel["name"])
+        seen.add(form(kernel["schedule"]))
+    for sample, first, last in zip(chosen, starts, [*starts[1:], len(eager)], strict=True):
+        check_sample(sample, ours[first:last], eager[first:last])
+
+
+def pointwise() -> Iterator[Case]:
+    for dtype in FLOATS:
+        for shape in ((), (1,), (3, 3), (5, 64), (1030,), (2, 3, 5, 7)):
+            yield lambda a, b: (torch.sigmoid(a) * b, a + 1.5), (torch.randn(shape).to(dtype), torch.randn(shape).to(dtype))
+    for x in (torch.randn(65)[1:], torch.randn(12, 10)[::2, 1::3], torch.randn(1, 7).expand(6, 7), torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)):
+        yield lambda a: torch.sigmoid(a) * 2, (x,)
+
+
+def rows(dtype: torch.dtype) -> Iterator[Case]:
+    for n in (1, 5, 8, 31, 64, 130, 256, 700, 1024, 2500):
+        x, w = torch.randn(5, n).to(dtype), torch.randn(n).to(dtype)
+        yield lambda a: torch.softmax(a, -1), (x,)
+        yield lambda a, b: F.layer_norm(a + 1, b.shape, b, b), (x, w)
+
+
+def columns(dtype: torch.dtype) -> Iterator[Case]:
+    for shape in ((7, 3), (40, 64), (300, 5), (3, 50, 9), (4096, 2), (2, 3000, 4)):
+        x = torch.rand(shape).to(dtype)
+        yield lambda a: (a * 2).sum(-2), (x.clone(),)
+        yield lambda a: a.amax(-2), (x.clone(),)
+        yield lambda a: torch.softmax(a, -2), (x.clone(),)
+        yield lambda a: torch.var_mean(a, -2), (x.clone(),)
+
+
+def row_sums() -> Iterator[Case]:
+    for shape in ((9,), (3, 70), (2, 20000), (20000,), (1, 3000)):
+        x = torch.rand(shape)
+        yield lambda a: (a * a).sum(-1), (x,)
+        yield lambda a: (a.argmax(-1), a.amin(-1)), (x.clone(),)
+        yield lambda a: a.mean(), (x.clone(),)
+
+
+def over(dims: tuple[int, ...]) -> Iterator[Case]:
+    yield lambda a: a.sum(dims), (torch.rand(3, 5, 4, 18),)
+    yield lambda a: a.sum(dims, keepdim=True) + a, (torch.rand(3, 5, 4, 18),)
+    yield lambda a: torch.var(a, dims, correction=1), (torch.rand(3, 5, 4, 18),)
+
+
+def axes() -> Iterator[Case]:
+    for dims in ((0,), (1,), (2,), (0, 2), (0, 1, 2), (3,), (1, 3)):
+        yield from over(dims)
+
+
+def transposes() -> Iterator[Case]:
+    for dtype in (torch.float32, torch.float16, torch.uint8):
+        for shape in ((33, 65), (64, 32), (7, 100)):
+            x = torch.randint(0, 9, shape).to(dtype)
+            yield lambda a: (a.t() * 2).contiguous(), (x,)
+            yield lambda a, b: a.t() + b, (x.clone(), torch.ones(shape[::-1]).to(dtype))
+            yield lambda a: (a.permute(0, 2, 1) + 1).contiguous(), (torch.randint(0, 9, (3, *shape)).to(dtype),)
+
+
+def reads() -> Iterator[Case]:
+    index = torch.tensor([[3, 10, 0], [7, 7, 1]])
+    yield lambda t, i: F.embedding(i, t) * 2, (torch.randn(11, 24), index)
+    yield lambda t, i: torch.gather(t, 1, i) + 1, (torch.randn(2, 11), index)
+    yield lambda a, b: torch.cat([a, b * 2], 1) + 1, (torch.randn(3, 5), torch.randn(3, 8))
+    yield lambda a: F.pad(a, (1, 2, 3, 0)) * 2, (torch.randn(4, 6),)
+    yield lambda a, i: F.layer_norm(F.embedding(i, a), (24,)), (torch.randn(11, 24), index)
+    yield lambda a: a.flip(1) + a.roll(2, 0), (torch.randn(4, 6),)
+    yield lambda a: torch.tril(a) * 2, (torch.randn(6, 6),)
+
+
+FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
+    "pointwise": pointwise,
+    "rows float32": lambda: rows(torch.float32),
+    "rows bfloat16": lambda: rows(torch.bfloat16),
+    "columns float32": lambda: columns(torch.float32),
+    "columns bfloat16": lambda: columns(torch.bfloat16),
+    "row sums": row_sums,
+    "axes": axes,
+    "transposes": transposes,
+    "reads": reads,
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_family(family: str) -> None:
+    run_cases(list(FAMILIES[family]()))
+
+
+def test_all_forms_were_reached() -> None:
+    measured("emulated_schedule_kernels", len(kernels))
+    wanted = {"pointwise", "transpose", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
+              "normalization inner warp", "normalization inner block", "normalization inner multipass", "normalization columns"}
+    assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

@@ -1,0 +1,50 @@
+"""The emulator finds the faults that it is there for: hand-written kernels with one fault each."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import FLAGS, HERE
+
+MAIN = """
+int main() {
+  static float in[64], out[64];
+  Params p{in, out};
+  const unsigned grid[3] = {1, 1, 1}, block[3] = {64, 1, 1};
+  run_kernel(&p, grid, block);
+  return out[63] == 0.0f ? 0 : 1;
+}
+"""
+HEAD = "struct Params { float* in; float* out; };\n"
+CASES = {
+    "sound": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), p.in[fxf_thread()]); fxf_barrier(); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, 63 - fxf_thread()));", ""),
+    "no barrier": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), 1.0f); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, 63 - fxf_thread()));", "EMULATOR: "),
+    "race of writers": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread() / 2, 1.0f); fxf_barrier();", "race: written by two"),
+    "overwritten too early": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), 1.0f); fxf_barrier(); float v = FXF_TAKE(s, 63 - fxf_thread()); FXF_PLACE(s, fxf_thread(), v);", "race: "),
+    "unwritten": ("FXF_SHARED(float, s, 64); fxf_barrier(); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, fxf_thread()));", "before it is written"),
+    "shared bounds": ("FXF_SHARED(float, s, 32); FXF_PLACE(s, fxf_thread(), 1.0f);", "out of bounds"),
+    "written twice": ("fxf_write(p.out + fxf_thread() / 2, 0.0f);", "written twice"),
+    "global bounds": ("fxf_write(p.out + fxf_thread() + 1, 0.0f);", "AddressSanitizer"),
+    "misaligned": ("if (fxf_thread() == 0) fxf_load<4>(p.in + 1);", "not aligned"),
+    "divergent barrier": ("if (fxf_thread() < 7) fxf_barrier();", "never reach"),
+    "divergent shuffle": ("if (fxf_thread() < 7) fxf_shuffle(1.0f, 1);", "lanes that are elsewhere"),
+    "division": ("fxf_write(p.out + fxf_thread(), (float)(fxf_thread() / (int)p.in[0]));", "division by zero"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fault_is_found(name: str, tmp_path: Path) -> None:
+    body, message = CASES[name]
+    library = "".join(file.read_text() for file in sorted((HERE.parents[1] / "codegen" / "cuda" / "device").glob("*.cuh")) if "machine" not in file.name)
+    source = tmp_path / "kernel.cpp"
+    source.write_text((HERE / "machine.h").read_text() + library + HEAD + "FXF_KERNEL(64) kernel(const FXF_PARAM Params p) {" + body + "}\nFXF_EMULATED(kernel)\n" + MAIN)
+    binary = tmp_path / "kernel"
+    flags = [flag for flag in FLAGS if flag not in ("-shared", "-fPIC")]
+    subprocess.run(["g++", *flags, "-o", str(binary), str(source)], check=True)
+    done = subprocess.run([str(binary)], stderr=subprocess.PIPE, text=True)
+    if message:
+        assert done.returncode != 0 and message in done.stderr, done.stderr[-2000:]
+    else:
+        assert done.returncode == 0, done.stderr[-2000:]

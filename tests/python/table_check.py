@@ -1,0 +1,89 @@
+"""The check that table tests share on all targets: samples of one dtype, many to one graph, each compared with eager."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from direct_samples import direct_samples
+from numerics import check_close, same_layout
+from samples import Sample, combine, samples
+
+import fxfuser
+
+_BATCH = 64
+# Where a node with a row may stay with ATen, by the head of its reason.
+FALLBACK_IS_RIGHT = ("dtype", "argument", "metadata only", "device", "layout", "denied", "not provably safe: aten.native_batch_norm", "not provably safe: aten._native_batch_norm_legit")
+
+
+def table_targets() -> set[str]:
+    return {target for row in json.loads(fxfuser._C.ops_json()) for target in row["targets"]}
+
+
+def check_sample(sample: Sample, ours: tuple[Any, ...], eager: tuple[Any, ...]) -> None:
+    name = f"{sample.target} of {sample.name}, {sample.dtype}"
+    if sample.dtype in (torch.float16, torch.bfloat16):
+        for a, b in zip(ours, eager, strict=True):
+            if isinstance(b, torch.Tensor):
+                same_layout(a, b, name)
+                rtol, atol = (2e-3, 1e-3) if sample.dtype == torch.float16 else (1.6e-2, 1e-2)
+                torch.testing.assert_close(a, b, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: f"{name}: {text}")
+        return
+    check_close(ours, eager, name)
+
+
+def _moved(gm: torch.fx.GraphModule, args: tuple[Any, ...], device: str) -> tuple[Any, ...]:
+    """Samples were traced on the CPU: values, forecasts and device arguments go to `device`."""
+    args = tuple(value.to(device) if isinstance(value, torch.Tensor) else value for value in args)
+    for node, value in zip((n for n in gm.graph.nodes if n.op == "placeholder"), args, strict=True):
+        node.meta["val"] = value
+    for node in gm.graph.nodes:
+        if node.op == "call_function":
+            node.meta.pop("val", None)
+            node.kwargs = {key: torch.device(device) if isinstance(value, torch.device) else value for key, value in node.kwargs.items()}
+            node.args = tuple(torch.device(device) if isinstance(value, torch.device) else value for value in node.args)
+    gm.recompile()
+    return args
+
+
+def _check_batch(batch: list[Sample], device: str, fused: set[str]) -> Iterator[str]:
+    gm, args, starts = combine(batch)
+    if device != "cpu":
+        args = _moved(gm, args, device)
+    ours: tuple[Any, ...] | None = None
+    try:
+        eager = gm(*args)
+        for _ in range(1 if device == "cpu" else 2):  # without forecasts the first call records through ATen
+            ours = fxfuser.execute(gm, *args, executor_parameters={"on_error": "raise"})
+    except Exception as error:
+        yield f"batch of {batch[0].target}: {type(error).__name__}: {str(error)[:600]}"
+    for row in fxfuser.explain(gm, *args).nodes():
+        sample = batch[int(row["name"].split("_")[0][1:])]
+        if row["target"] != sample.target:
+            continue
+        if row["status"] == "fused":
+            fused.add(sample.target)
+        elif not (row.get("reason") or "").startswith(FALLBACK_IS_RIGHT):
+            yield f"{sample.target} {sample.dtype}: {row['status']}, {row.get('reason')}"
+    if ours is None:
+        return
+    for sample, first, last in zip(batch, starts, [*starts[1:], len(eager)], strict=True):
+        try:
+            check_sample(sample, ours[first:last], eager[first:last])
+        except AssertionError as error:
+            yield " ".join(str(error).split())[:400]
+
+
+def check_rows(dtype: torch.dtype, device: str = "cpu", each: int = 2) -> int:
+    """Runs all samples of a dtype; returns how many targets ran in generated kernels, or fails with every problem."""
+    targets = table_targets()
+    chosen = [sample for sample in (*samples((dtype,), each), *direct_samples(dtype)) if sample.target in targets]
+    assert chosen
+    fused: set[str] = set()
+    problems: list[str] = []
+    for start in range(0, len(chosen), _BATCH):
+        problems += _check_batch(chosen[start : start + _BATCH], device, fused)
+    assert not problems, f"{len(problems)} problems:\n" + "\n".join(problems[:60])
+    return len(fused)
