@@ -167,6 +167,8 @@ std::string literal(const ir::Attr& number, DType dtype) {
   return int_literal(number.as_int(), dtype);
 }
 
+std::string comment_of(const Expr& expr) { return expr.row == nullptr ? "" : "  // " + expr.row->op; }
+
 std::string expression_text(const Fusion& fusion, std::uint32_t id, Target target, const ExprNames& names) {
   const Expr& expr = fusion.body[id];
   switch (expr.kind) {

@@ -21,6 +21,8 @@ struct ExprNames {
   std::function<std::string(const Bound&)> bound;             // text of "low <= form < high" at the current point
 };
 
+/// "  // mul" after a statement, or nothing. The op and never the node: equal layers must have equal text, to compile once.
+std::string comment_of(const Expr& expr);
 /// Right-hand side of one Compute/Cast/Select/Index/Number expression. Operands are converted to the compute dtype's
 /// register type where they differ; with eager_rounding a 16-bit result is rounded to its dtype.
 std::string expression_text(const Fusion& fusion, std::uint32_t id, Target target, const ExprNames& names);

@@ -98,7 +98,8 @@ Values native_batch_norm(B& b) {
   const ValueId rstd = b.unary("rsqrt", b.add(variance, b.real("eps", 1e-5)));
   const ValueId value = b.mul(b.sub(b.widened(input), b.ref(mean)), b.ref(rstd));
   const ValueId out = b.cast(scaled(b, value, b.arg("weight"), b.arg("bias"), shape), meta.dtype);
-  const DType saved = ir::compute_dtype(meta.dtype);
+  const Attr weight = b.arg("weight");
+  const DType saved = statistics_dtype(b, input, weight.is_value() ? weight : b.arg("running_mean"));
   return {out, b.full({0}, 0.0, saved, meta.device), b.full({0}, 0.0, saved, meta.device)};
 }
 
@@ -111,7 +112,8 @@ Values batch_norm_no_stats(B& b) {
   dims.erase(dims.begin() + 1);
   const Normalized n = normalize(b, b.widened(input), dims, b.real("eps", 1e-5));
   const ValueId out = b.cast(scaled(b, n.value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
-  return {out, b.reshape(n.mean, {meta.sizes[1]}), b.reshape(n.rstd, {meta.sizes[1]})};
+  const DType saved = statistics_dtype(b, input, b.arg("weight"));
+  return {out, b.cast(b.reshape(n.mean, {meta.sizes[1]}), saved), b.cast(b.reshape(n.rstd, {meta.sizes[1]}), saved)};
 }
 
 Values grouped(B& b, std::int64_t groups) {

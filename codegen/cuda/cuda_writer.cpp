@@ -105,7 +105,7 @@ std::string CudaWriter::right_side(std::uint32_t id) {
 void CudaWriter::statement(std::uint32_t id) {
   const Expr& expr = fusion.body[id];
   FXF_ASSERT(expr.kind != ExprKind::Reduce, "a reduction has no statement");
-  body.linef("const {} v{} = {};{}", register_type(expr.dtype), id, right_side(id), expr.note.empty() ? "" : "  // " + expr.note);
+  body.linef("const {} v{} = {};{}", register_type(expr.dtype), id, right_side(id), comment_of(expr));
 }
 
 std::string CudaWriter::output_value(std::size_t output) {

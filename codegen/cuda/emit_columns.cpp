@@ -138,7 +138,7 @@ class Columns {
     }
     begin_elements();
     for (std::uint32_t id : ids) {
-      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);  // {}", register_type(fusion_.body[id].dtype), id, id, fusion_.body[id].note);
+      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);", register_type(fusion_.body[id].dtype), id, id);
       else w_.statement(id);
     }
     for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e]", state->expr), reduced_));
@@ -157,7 +157,7 @@ class Columns {
     if (split_) return;
     for (const Accumulator* state : states) {
       for (std::uint32_t result : state->results) {
-        w_.body.linef("{} r{}[{}];  // {}", register_type(fusion_.body[result].dtype), result, vector_, fusion_.body[result].note);
+        w_.body.linef("{} r{}[{}];{}", register_type(fusion_.body[result].dtype), result, vector_, comment_of(fusion_.body[result]));
         w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) r{}[e] = {};", vector_, result, w_.finished(*state, result, fmt::format("acc{}[e]", state->expr)));
         available_[result] = true;
       }

@@ -79,7 +79,7 @@ class Pointwise {
     w_.index_name = [this, plain](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
     for (std::uint32_t id : ids) {
       if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) continue;
-      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);  // {}", register_type(w_.fusion.body[id].dtype), id, id, w_.fusion.body[id].note);
+      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);", register_type(w_.fusion.body[id].dtype), id, id);
       else w_.statement(id);
     }
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {

@@ -216,7 +216,7 @@ class Rows {
     for (std::uint32_t id : ids) {
       if (!along(id)) continue;
       const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
-      if (is_full_pack(id)) w_.body.linef("const {} v{} = fxf_get(x{}{}, e);  // {}", register_type(fusion_.body[id].dtype), id, id, held ? "[k]" : "", fusion_.body[id].note);
+      if (is_full_pack(id)) w_.body.linef("const {} v{} = fxf_get(x{}{}, e);", register_type(fusion_.body[id].dtype), id, id, held ? "[k]" : "");
       else w_.statement(id);
     }
     for (std::uint32_t id : keeps) w_.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector_);
@@ -248,7 +248,7 @@ class Rows {
       else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", state->expr, lanes);
       for (std::uint32_t result : state->results) {
         const Expr& reduce = fusion_.body[result];
-        w_.body.linef("const {} v{} = {};  // {}", register_type(reduce.dtype), result, w_.finished(*state, result, fmt::format("acc{}", state->expr)), reduce.note);
+        w_.body.linef("const {} v{} = {};{}", register_type(reduce.dtype), result, w_.finished(*state, result, fmt::format("acc{}", state->expr)), comment_of(reduce));
         available_[result] = true;
       }
     }

@@ -74,7 +74,7 @@ class Transpose {
     for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
     for (std::uint32_t id : needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false))) {
       const bool turned = std::find(tiles_.begin(), tiles_.end(), id) != tiles_.end();
-      if (turned) w_.body.linef("const {} v{} = fxf_widen(FXF_TAKE(tile{}, fast * {} + slow));  // {}", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1, w_.fusion.body[id].note);
+      if (turned) w_.body.linef("const {} v{} = fxf_widen(FXF_TAKE(tile{}, fast * {} + slow));", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1);
       else w_.statement(id);
     }
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.store(i);

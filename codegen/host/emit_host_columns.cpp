@@ -156,7 +156,7 @@ class Columns {
         if (!(reduce.row->arg_state && reduce.reduce_output == 1)) {
           value = post_text(reduce, Target::Host, fmt::format("({})acc{}[lane]", register_type(accumulator_dtype(reduce)), state.expr), w_.params.reduced_count());
         }
-        w_.body.linef("{} r{}[{}];{}", type, result, kWidth, reduce.note.empty() ? "" : "  // " + reduce.note);
+        w_.body.linef("{} r{}[{}];{}", type, result, kWidth, comment_of(reduce));
         w_.body.linef("for (int lane = 0; lane < width; ++lane) r{}[lane] = ({})({});", result, type, value);
         available_[result] = true;
       }

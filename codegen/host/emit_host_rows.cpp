@@ -278,7 +278,7 @@ class Rows {
     std::string acc = fmt::format("acc{}{}", state.expr, lanes ? "[0]" : "");
     if (arg && reduce.reduce_output == 1) acc = fmt::format("at{}", state.expr);
     else acc = post_text(reduce, Target::Host, fmt::format("({}){}", register_type(accumulator_dtype(reduce)), acc), w_.params.reduced_count());
-    w_.body.linef("const {} v{} = ({})({});{}", type, result, type, acc, reduce.note.empty() ? "" : "  // " + reduce.note);
+    w_.body.linef("const {} v{} = ({})({});{}", type, result, type, acc, comment_of(reduce));
     available_[result] = true;
   }
 

@@ -44,7 +44,7 @@ void HostWriter::statements(const std::vector<std::uint32_t>& ids) {
   for (std::uint32_t id : ids) {
     const Expr& expr = fusion.body[id];
     FXF_ASSERT(expr.kind != ExprKind::Reduce, "a reduction has no statement");
-    body.linef("const {} v{} = {};{}", register_type(expr.dtype), id, right_side(id), expr.note.empty() ? "" : "  // " + expr.note);
+    body.linef("const {} v{} = {};{}", register_type(expr.dtype), id, right_side(id), comment_of(expr));
   }
 }
 

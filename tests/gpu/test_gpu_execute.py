@@ -48,13 +48,13 @@ def test_pointwise(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", [1, 7, 64, 255, 256, 1024, 4095, 4096, 8192, 20000, 50257, 131072])
 def test_softmax(dtype: torch.dtype, n: int) -> None:
-    run(lambda x: torch.softmax(x, -1), cuda(19, n, dtype=dtype), kernels=1)
+    run(lambda x: torch.softmax(x, -1), cuda(19, n, dtype=dtype), kernels=1 if n <= 20000 else None)  # few long rows are split over blocks
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", [8, 96, 768, 1000, 4096, 12288, 65536])
 def test_residual_layer_norm(dtype: torch.dtype, n: int) -> None:
-    run(lambda x, r, w, b: F.layer_norm(x + r, (n,), w, b), cuda(33, n, dtype=dtype), cuda(33, n, dtype=dtype), cuda(n, dtype=dtype), cuda(n, dtype=dtype), kernels=1)
+    run(lambda x, r, w, b: F.layer_norm(x + r, (n,), w, b), cuda(33, n, dtype=dtype), cuda(33, n, dtype=dtype), cuda(n, dtype=dtype), cuda(n, dtype=dtype), kernels=1 if n <= 20000 else None)
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, (0, 2), (1, 2), (0, 1), None], ids=str)

@@ -15,9 +15,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from model_graphs import MODELS  # noqa: E402
 
 
+def norm(error: torch.Tensor) -> float:
+    return float(error.double().square().mean().sqrt())
+
+
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float16, torch.bfloat16), ids=str)
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_model(name: str, dtype: torch.dtype) -> None:
+    """The error is measured over the whole output (root of the mean square): single elements of a deep model vary by chance."""
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
     model = model.eval().requires_grad_(False).cuda()
@@ -30,7 +35,6 @@ def test_model(name: str, dtype: torch.dtype) -> None:
         ours = pytree.tree_leaves(fxfuser.execute(gm, *inputs, executor_parameters={"on_error": "raise"}))[0]
         assert fxfuser.stats()["launches"]["cuda"] > before
         eager = pytree.tree_leaves(model(*inputs))[0]
-    eager_error = (eager.double() - reference).abs().max()
-    ours_error = (ours.double() - reference).abs().max()
-    unit = reference.abs().max() * torch.finfo(dtype).eps
-    assert ours_error <= max(1.1 * eager_error, unit), f"ours {ours_error:.3e}, eager {eager_error:.3e}"
+    unit = float(reference.abs().max()) * torch.finfo(dtype).eps
+    eager_error, ours_error = norm(eager - reference), norm(ours - reference)
+    assert ours_error <= max(1.1 * eager_error, unit / 4), f"ours {ours_error:.3e}, eager {eager_error:.3e}"
