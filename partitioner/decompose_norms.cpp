@@ -100,6 +100,8 @@ Values native_batch_norm(B& b) {
   const ValueId out = b.cast(scaled(b, value, b.arg("weight"), b.arg("bias"), shape), meta.dtype);
   const Attr weight = b.arg("weight");
   const DType saved = statistics_dtype(b, input, weight.is_value() ? weight : b.arg("running_mean"));
+  // In inference CUDA's kernels return the statistics that they used, the CPU's return nothing.
+  if (meta.device.kind == ir::DeviceKind::Cuda) return {out, b.cast(b.reshape(mean, {meta.sizes[1]}), saved), b.cast(b.reshape(rstd, {meta.sizes[1]}), saved)};
   return {out, b.full({0}, 0.0, saved, meta.device), b.full({0}, 0.0, saved, meta.device)};
 }
 

@@ -98,6 +98,16 @@ class Columns {
     return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
   }
 
+  /// The schedule's unroll, less where its accumulators would not fit the registers.
+  int run_length(const std::vector<const Accumulator*>& states) const {
+    constexpr int kWords = 64;
+    int words = 0;
+    for (const Accumulator* state : states) words += fusion_.body[state->expr].row->arg_state ? 4 : 1;
+    int run = s_.unroll;
+    while (run > 1 && run * vector_ * words > kWords) run /= 2;
+    return run;
+  }
+
   void loop(std::uint32_t pass) {
     std::vector<const Accumulator*> states;
     std::vector<std::size_t> outputs;
@@ -118,17 +128,18 @@ class Columns {
       w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
-    // Runs of bounded length, whose results are folded: two levels instead of one long chain.
-    const int run = std::max(16, 2 * s_.unroll) * deep_;
+    // A run of reduced points is in flight at once, each with a fold of its own; these meet by halves.
+    const int run = run_length(states);
     const std::string end = split_ ? "high" : "length";
+    w_.body.begin(fmt::format("for ({} first = {}deep; live && first < {}; first += {})", w_.index(), split_ ? "low + " : "", end, run * deep_));
     for (const Accumulator* state : states) {
-      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_);
+      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_ * run);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_ * run, state->expr, w_.accumulator_init(*state));
     }
-    w_.body.begin(fmt::format("for ({} first = {}deep; live && first < {}; first += {})", w_.index(), split_ ? "low + " : "", end, run));
-    w_.body.linef("const {0} stop = {1} - first > {2} ? first + {2} : {1};", w_.index(), end, run);
-    for (const Accumulator* state : states) w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
-    if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
-    w_.body.begin(fmt::format("for ({} at = first; at < stop; at += {})", w_.index(), deep_));
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run));
+    w_.body.linef("const {} at = first + u * {};", w_.index(), deep_);
+    w_.body.begin(fmt::format("if (at < {})", end));
     w_.decompose("at", reduced_);
     for (std::uint32_t id : ids) {
       if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
@@ -141,7 +152,7 @@ class Columns {
       if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);", register_type(fusion_.body[id].dtype), id, id);
       else w_.statement(id);
     }
-    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e]", state->expr), reduced_));
+    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e * {} + u]", state->expr, run), reduced_));
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
       else w_.store(output);
@@ -151,7 +162,10 @@ class Columns {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
     }
     w_.body.end();
-    for (const Accumulator* state : states) w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fold{1}(acc{1}[e], run{1}[e]);", vector_, state->expr);
+    w_.body.end();
+    for (const Accumulator* state : states) {
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fold{1}(acc{1}[e], fxf_fold_parts<{2}>(run{1} + e * {2}, fold{1}));", vector_, state->expr, run);
+    }
     w_.body.end();
     meet(states);
     if (split_) return;

@@ -305,7 +305,7 @@ void emit_cuda_rows(CudaWriter& writer, KernelSource& source) { Rows(writer, sou
 
 void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
   const Fusion& fusion = w.fusion;
-  constexpr int kThreads = 256, kLanes = 32;
+  constexpr int kThreads = 256, kLanes = 32, kParts = 4;
   const std::int64_t rows = fusion.kept_numel();
   w.value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
   w.body.linef("const int lane = fxf_thread() % {};", kLanes);
@@ -324,8 +324,15 @@ void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
     w.body.linef("const auto fold{} = {};", state.expr, w.fold_lambda(state));
     w.body.linef("{} acc{} = {};", type, state.expr, w.accumulator_init(state));
     const std::string base = w.params.number(fmt::format("partial{}", state.expr), partial_offset(w, i));
-    w.body.linef("for (int slab = lane; live && slab < {0}; slab += {1}) acc{2} = fold{2}(acc{2}, fxf_get_fresh((const {3}*)(workspace + {4}) + row * {0} + slab));", split, kLanes,
-                 state.expr, type, base);
+    w.body.linef("{0} part{1}[{2}];\nFXF_UNROLL for (int u = 0; u < {2}; ++u) part{1}[u] = acc{1};", type, state.expr, kParts);
+    w.body.begin(fmt::format("for (int first = lane; live && first < {}; first += {})", split, kLanes * kParts));
+    w.body.line("FXF_UNROLL");
+    w.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", kParts));
+    w.body.linef("const int slab = first + u * {};", kLanes);
+    w.body.linef("if (slab < {0}) part{1}[u] = fold{1}(part{1}[u], fxf_get_fresh((const {2}*)(workspace + {3}) + row * {0} + slab));", split, state.expr, type, base);
+    w.body.end();
+    w.body.end();
+    w.body.linef("acc{0} = fxf_fold_parts<{1}>(part{0}, fold{0});", state.expr, kParts);
     w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", state.expr, kLanes);
     for (std::uint32_t result : state.results) {
       w.body.linef("const {} v{} = {};", register_type(fusion.body[result].dtype), result, w.finished(state, result, fmt::format("acc{}", state.expr)));

@@ -86,8 +86,9 @@ class Service {
   virtual std::string cache_folder() = 0;
   /// Where bindings found NVRTC (folders).
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
-  /// For tests: CPU tensors take CUDA kernels, planned for a small machine and run on the CPU behind the given machine text.
-  virtual void emulate_cuda(std::string machine, std::vector<std::string> flags) = 0;
+  /// For tests: CPU tensors take CUDA kernels, planned for `arch` ("toy", a very small machine, or "h200") and run on the CPU
+  /// behind the given machine text.
+  virtual void emulate_cuda(std::string machine, std::vector<std::string> flags, std::string_view arch) = 0;
 };
 
 /// The process's service, made on first use; throws Error(Runtime) listing what was tried when the library can't be loaded.

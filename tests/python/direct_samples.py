@@ -181,13 +181,13 @@ TABLE: list[tuple[str, Arguments]] = [
 ]
 # A tensor beside them, so that a factory has company in its group.
 FACTORIES: list[tuple[str, Arguments]] = [
-    ("aten.arange.default", lambda m: (7, {"dtype": m.dtype})),
-    ("aten.arange.start", lambda m: (1, 8, {"dtype": m.dtype})),
-    ("aten.arange.start_step", lambda m: (0, 14, 2, {"dtype": m.dtype})),
-    ("aten.full.default", lambda m: ([4, 7], 2, {"dtype": m.dtype})),
-    ("aten.ones.default", lambda m: ([4, 7], {"dtype": m.dtype})),
-    ("aten.zeros.default", lambda m: ([7], {"dtype": m.dtype})),
-    ("aten.scalar_tensor.default", lambda m: (1, {"dtype": m.dtype})),
+    ("aten.arange.default", lambda m: (7, {"dtype": m.dtype, "device": torch.device("cpu")})),
+    ("aten.arange.start", lambda m: (1, 8, {"dtype": m.dtype, "device": torch.device("cpu")})),
+    ("aten.arange.start_step", lambda m: (0, 14, 2, {"dtype": m.dtype, "device": torch.device("cpu")})),
+    ("aten.full.default", lambda m: ([4, 7], 2, {"dtype": m.dtype, "device": torch.device("cpu")})),
+    ("aten.ones.default", lambda m: ([4, 7], {"dtype": m.dtype, "device": torch.device("cpu")})),
+    ("aten.zeros.default", lambda m: ([7], {"dtype": m.dtype, "device": torch.device("cpu")})),
+    ("aten.scalar_tensor.default", lambda m: (1, {"dtype": m.dtype, "device": torch.device("cpu")})),
 ]
 
 

@@ -10,6 +10,7 @@ import torch
 from direct_samples import direct_samples
 from numerics import check_close, same_layout
 from samples import Sample, combine, samples
+from torch.utils import _pytree as pytree
 
 import fxfuser
 
@@ -41,7 +42,7 @@ def _moved(gm: torch.fx.GraphModule, args: tuple[Any, ...], device: str) -> tupl
         node.meta["val"] = value
     for node in gm.graph.nodes:
         if node.op == "call_function":
-            node.meta.pop("val", None)
+            node.meta["val"] = pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, node.meta.get("val"))
             node.kwargs = {key: torch.device(device) if isinstance(value, torch.device) else value for key, value in node.kwargs.items()}
             node.args = tuple(torch.device(device) if isinstance(value, torch.device) else value for value in node.args)
     gm.recompile()
@@ -55,8 +56,7 @@ def _check_batch(batch: list[Sample], device: str, fused: set[str]) -> Iterator[
     ours: tuple[Any, ...] | None = None
     try:
         eager = gm(*args)
-        for _ in range(1 if device == "cpu" else 2):  # without forecasts the first call records through ATen
-            ours = fxfuser.execute(gm, *args, executor_parameters={"on_error": "raise"})
+        ours = fxfuser.execute(gm, *args, executor_parameters={"on_error": "raise"})
     except Exception as error:
         yield f"batch of {batch[0].target}: {type(error).__name__}: {str(error)[:600]}"
     for row in fxfuser.explain(gm, *args).nodes():
