@@ -75,6 +75,8 @@ void bind_service(py::module_& module) {
   });
   module.def("cache_folder", [] { return service().cache_folder(); });
   module.def("set_nvrtc_path", [](std::vector<std::string> folders) { service().set_nvrtc_path(std::move(folders)); });
+  module.def("compile_cuda", [](const std::string& name, const std::string& text, int sm) { return service().compile_cuda(name, text, sm); },
+             py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("text"), py::arg("sm"));
   module.def("emulate_cuda", [](std::string machine, std::vector<std::string> flags, const std::string& arch) { service().emulate_cuda(std::move(machine), std::move(flags), arch); },
              py::arg("machine"), py::arg("flags"), py::arg("arch") = "toy");
   module.def("set_library_path", [](std::string path) { set_library_path(std::move(path)); });

@@ -97,6 +97,7 @@ class ServiceImpl final : public Service {
 
   std::string cache_folder() override { return session_.kernels.disk().folder(); }
   void set_nvrtc_path(std::vector<std::string> folders) override { codegen::Nvrtc::set_search_path(std::move(folders)); }
+  std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) override { return codegen::Nvrtc::compile(name, text, sm, false).bytes.size(); }
   void emulate_cuda(std::string machine, std::vector<std::string> flags, std::string_view arch) override {
     FXF_CHECK(arch == "toy" || arch == "h200", Value, "arch is '{}'; it can be 'toy' or 'h200'", arch);
     session_.emulate({std::move(machine), arch == "toy" ? codegen::ArchInfo::toy() : codegen::ArchInfo::h200(), std::move(flags)});

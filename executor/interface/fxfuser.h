@@ -86,6 +86,9 @@ class Service {
   virtual std::string cache_folder() = 0;
   /// Where bindings found NVRTC (folders).
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
+  /// Compiles the text of a CUDA kernel for an architecture (90 for sm_90) without loading it; the size of the image in bytes.
+  /// Throws Error(Runtime) with the compiler's log.
+  virtual std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) = 0;
   /// For tests: CPU tensors take CUDA kernels, planned for `arch` ("toy", a very small machine, or "h200") and run on the CPU
   /// behind the given machine text.
   virtual void emulate_cuda(std::string machine, std::vector<std::string> flags, std::string_view arch) = 0;

@@ -1,0 +1,51 @@
+"""NVRTC takes the CUDA text of every row, and of every form on every architecture. Needs no GPU."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from direct_samples import direct_samples
+from golden_graphs import GRAPHS, kernels_of
+from measured import measured
+from samples import combine, samples
+from table_check import table_targets
+
+import fxfuser
+
+
+def compile_all(texts: dict[str, str], sm: int) -> None:
+    def problem(item: tuple[str, str]) -> str:
+        try:
+            assert fxfuser._C.compile_cuda(item[0], item[1], sm) > 0
+            return ""
+        except RuntimeError as error:
+            return f"{item[0]} for sm_{sm}: {str(error)[:1500]}"
+
+    with ThreadPoolExecutor(2) as pool:
+        problems = [text for text in pool.map(problem, texts.items()) if text]
+    assert not problems, f"{len(problems)} kernels don't compile:\n" + "\n".join(problems[:10])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("dtype", "sm"), [(torch.float32, 90), (torch.bfloat16, 80), (torch.int64, 100), (torch.bool, 90)], ids=str)
+def test_every_row_compiles(dtype: torch.dtype, sm: int) -> None:
+    targets = table_targets()
+    chosen = [sample for sample in (*samples((dtype,), 1), *direct_samples(dtype)) if sample.target in targets]
+    texts: dict[str, str] = {}
+    for start in range(0, len(chosen), 64):
+        gm, args, _ = combine(chosen[start : start + 64])
+        texts |= {kernel["name"]: kernel["source"] for kernel in fxfuser.explain(gm, *args, target="cuda").data["kernels"]}
+    compile_all(texts, sm)
+    measured(f"nvrtc_kernels_{str(dtype).removeprefix('torch.')}", len(texts))
+
+
+@pytest.mark.parametrize("sm", [75, 80, 86, 89, 90, 100, 120])
+def test_every_form_compiles(sm: int) -> None:
+    compile_all({kernel["name"]: kernel["source"] for name in GRAPHS for kernel in kernels_of(name, "cuda")}, sm)
+
+
+def test_a_bad_kernel_is_told_with_its_log() -> None:
+    with pytest.raises(RuntimeError, match="undefined_thing"):
+        fxfuser._C.compile_cuda("bad", "FXF_KERNEL(32) bad(const FXF_PARAM int p) { undefined_thing(); }", 90)
