@@ -6,13 +6,15 @@
 #include "executor/interface/fxfuser.h"
 
 using fxfuser::ir::Attr;
+using fxfuser::ir::TensorMeta;
 using fxfuser::ir::ValueId;
 using fxfuser::ir::ValueRef;
 
 namespace {
 
-/// Appends a call of an ATen overload: all arguments of its schema, in order.
-ValueId call(fxfuser::ImportedGraph& imported, std::string name, std::string target, std::vector<Attr> arguments) {
+/// Appends a call of an ATen overload: all arguments of its schema, in order. `result` is a forecast: its dtype, rank and device
+/// decide what is fused, sizes may differ at the call.
+ValueId call(fxfuser::ImportedGraph& imported, std::string name, std::string target, std::vector<Attr> arguments, const TensorMeta& result) {
   fxfuser::ir::Graph& graph = imported.graph;
   fxfuser::ir::Node node;
   node.name = std::move(name);
@@ -20,7 +22,9 @@ ValueId call(fxfuser::ImportedGraph& imported, std::string name, std::string tar
   node.args = std::move(arguments);
   node.origin = static_cast<std::uint32_t>(graph.nodes.size());
   imported.alias.push_back({.writes = {}, .views = {-1}});  // writes nothing, returns a fresh tensor
-  return graph.nodes[graph.add_node(std::move(node), 1)].outputs[0];
+  const ValueId output = graph.nodes[graph.add_node(std::move(node), 1)].outputs[0];
+  graph.values[output].meta = result;
+  return output;
 }
 
 }  // namespace
@@ -29,10 +33,11 @@ int main() {
   try {
     fxfuser::ImportedGraph imported;
     imported.graph.name = "example";
-    const ValueId x = imported.graph.add_input("x", std::nullopt);
-    const ValueId s = call(imported, "sigmoid", "aten.sigmoid.default", {ValueRef{x}});
-    const ValueId m = call(imported, "mul", "aten.mul.Tensor", {ValueRef{s}, 2});
-    const ValueId y = call(imported, "add", "aten.add.Tensor", {ValueRef{m}, 1, 1});
+    const TensorMeta meta = fxfuser::ir::contiguous(fxfuser::ir::DType::Float32, {}, {64, 256});
+    const ValueId x = imported.graph.add_input("x", meta);
+    const ValueId s = call(imported, "sigmoid", "aten.sigmoid.default", {ValueRef{x}}, meta);
+    const ValueId m = call(imported, "mul", "aten.mul.Tensor", {ValueRef{s}, 2}, meta);
+    const ValueId y = call(imported, "add", "aten.add.Tensor", {ValueRef{m}, 1, 1}, meta);
     imported.graph.outputs = {ValueRef{y}};
 
     fxfuser::Service& service = fxfuser::service();

@@ -62,7 +62,7 @@ std::vector<std::string> folders() {
   if (void* handle = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
     link_map* map = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
-      if (const std::string path = path_of(*map); !path.empty()) out.push_back(folder_of(path) + "/../../fxfuser");
+      if (const std::string path = path_of(*map); !path.empty()) out.push_back(folder_of(folder_of(folder_of(path))) + "/fxfuser");
     }
     dlclose(handle);
   }
@@ -88,6 +88,7 @@ Service* try_library(const std::string& path, std::string& why) {
   if (library == nullptr) {
     const char* text = dlerror();
     why = text == nullptr ? "does not load" : text;
+    if (why.starts_with(path + ": ")) why.erase(0, path.size() + 2);
     return nullptr;
   }
   const auto entry = reinterpret_cast<decltype(&fxfuser_codegen_entry)>(dlsym(library, "fxfuser_codegen_entry"));
