@@ -25,7 +25,8 @@ SET ?= cpu
 bench: setup  ## side by side with eager and torch.compile: SET=seed|rows|models|cpu|compile|partition|fx
 	@$(RUN) benchmarks/run.py $(SET) $(ARGS)
 
-wheel: setup  ## dist/*.whl
+wheel:  ## dist/*.whl, built in build/wheel
+	@./setup.sh plan tools venv
 	@$$(./setup.sh interpreter) -m pip wheel --no-deps --no-build-isolation -w dist . >build/wheel.log 2>&1 || { tail -n 20 build/wheel.log; exit 1; }
 	@ls dist/*.whl
 
