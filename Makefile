@@ -7,7 +7,7 @@ RUN = PYTHONPATH=$(CURDIR)/build/python $$(./setup.sh interpreter)
 .PHONY: demo test quick gpu-test bench wheel lint setup clean
 
 setup:
-	@./setup.sh plan tools venv build
+	@./setup.sh plan tools test_tools venv build
 
 demo: setup  ## embed a page of sentences with MiniLM and show what was fused
 	@$(RUN) examples/demo.py $(ARGS)
