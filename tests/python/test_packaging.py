@@ -78,14 +78,14 @@ def test_a_cpp_program_against_the_install_tree(prefix: Path, tmp_path: Path) ->
     assert re.search(r"kernel fxfuser_\w+: 1 launch\n", out) and "equal to ATen: yes" in out
     assert not [name for name in dynamic(program, "NEEDED") if re.search("fxfuser|python", name)]
 
-    (prefix / "lib" / "libfxfuser_codegen.so").rename(prefix / "lib" / "moved.so")
+    library = next(prefix.rglob("libfxfuser_codegen.so"))
+    moved = library.rename(tmp_path / library.name)
     try:
-        shutil.copy(prefix / "lib" / "moved.so", tmp_path / "libfxfuser_codegen.so")
         lost = subprocess.run([program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LD_LIBRARY_PATH": ":"})
         assert lost.returncode == 1 and "could not be loaded; tried:" in lost.stdout, "the current folder must not be searched"
-        assert "equal to ATen: yes" in checked([program], FXFUSER_LIBRARY=str(tmp_path / "libfxfuser_codegen.so"))
+        assert "equal to ATen: yes" in checked([program], FXFUSER_LIBRARY=str(moved))
     finally:
-        (prefix / "lib" / "moved.so").rename(prefix / "lib" / "libfxfuser_codegen.so")
+        shutil.move(moved, library)
 
 
 @needs_cmake
