@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PYTHON ?=
 export PYTHON SYSTEM CXX
-RUN = PYTHONPATH=$(CURDIR)/build/python $$(./setup.sh interpreter)
+RUN = PYTHONPATH=$(CURDIR)/build/python$${PYTHONPATH:+:$$PYTHONPATH} $$(./setup.sh interpreter)
 
 .PHONY: demo test quick gpu-test bench wheel lint setup clean
 

@@ -47,7 +47,7 @@ def groups(gpu: bool) -> list[Group]:
     for folder in ("gpu",) if gpu else ("python", "emulator"):
         environment = sanitizers() if folder == "emulator" else {}
         for file in sorted((ROOT / "tests" / folder).glob("test_*.py")):
-            found.append(Group(file.stem, [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:logging", str(file)], environment))
+            found.append(Group(file.stem, [sys.executable, "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider", "-p", "no:logging", str(file)], environment))
     return found
 
 

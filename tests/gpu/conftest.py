@@ -20,3 +20,10 @@ def device() -> None:
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def full_precision() -> None:
+    """TF32 in what stays with ATen would hide our own errors, or be taken for one."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False

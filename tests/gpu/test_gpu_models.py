@@ -34,7 +34,7 @@ def test_model(name: str, dtype: torch.dtype) -> None:
         before = fxfuser.stats()["launches"]["cuda"]
         ours = pytree.tree_leaves(fxfuser.execute(gm, *inputs, executor_parameters={"on_error": "raise"}))[0]
         assert fxfuser.stats()["launches"]["cuda"] > before
-        eager = pytree.tree_leaves(model(*inputs))[0]
+        eager = pytree.tree_leaves(gm(*inputs))[0]
     unit = float(reference.abs().max()) * torch.finfo(dtype).eps
     eager_error, ours_error = norm(eager - reference), norm(ours - reference)
     assert ours_error <= max(1.1 * eager_error, unit / 4), f"ours {ours_error:.3e}, eager {eager_error:.3e}"

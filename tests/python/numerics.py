@@ -46,6 +46,10 @@ def check_against_reference(ours: torch.Tensor, eager: torch.Tensor, reference: 
     ours_error = (ours64 - reference).abs()[finite]
     eager_error = (eager64 - reference).abs()[finite]
     one = ulp(reference, ours.dtype)[finite]
+    # Where values are sums, the largest of many errors varies by chance: then their root mean square decides, and no element
+    # may be twice as bad.
+    if float(ours_error.square().mean()) <= 1.21 * float(eager_error.square().mean()) and bool((ours_error <= torch.maximum(2 * eager_error.max(), one)).all()):
+        return
     bad = (ours_error > torch.maximum(1.1 * eager_error.max().expand_as(one), one)) | torch.isnan(ours_error)
     assert not bad.any(), f"{name}: error {ours_error[bad].max():.3e}, eager's {eager_error.max():.3e}, one ulp there {one[bad].max():.3e}"
 
