@@ -7,7 +7,7 @@ RUN = PYTHONPATH=$(CURDIR)/build/python$${PYTHONPATH:+:$$PYTHONPATH} $$(./setup.
 .PHONY: demo test quick gpu-test bench wheel lint setup clean
 
 setup:
-	@./setup.sh plan tools venv build
+	@./setup.sh plan tools test_tools venv build
 
 demo: setup  ## embed a page of sentences with MiniLM and show what was fused
 	@$(RUN) examples/demo.py $(ARGS)
@@ -25,7 +25,8 @@ SET ?= cpu
 bench: setup  ## side by side with eager and torch.compile: SET=seed|rows|models|cpu|compile|partition|fx
 	@$(RUN) benchmarks/run.py $(SET) $(ARGS)
 
-wheel: setup  ## dist/*.whl
+wheel:  ## dist/*.whl, built in build/wheel
+	@./setup.sh plan tools venv
 	@$$(./setup.sh interpreter) -m pip wheel --no-deps --no-build-isolation -w dist . >build/wheel.log 2>&1 || { tail -n 20 build/wheel.log; exit 1; }
 	@ls dist/*.whl
 

@@ -10,7 +10,7 @@ def check_torch() -> None:
     """Raises ImportError naming both versions when the installed torch is not of the series that this build is for."""
     try:
         from torch.version import __version__ as found
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError(f"fxfuser {VERSION} needs torch {TORCH_SERIES}.x, and no torch is installed") from error
     if not found.startswith(TORCH_SERIES + "."):
         raise ImportError(f"fxfuser {VERSION} is built for torch {TORCH_SERIES}.x, but torch {found} is installed")
