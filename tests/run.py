@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,11 +85,11 @@ def run(group: Group) -> None:
     group.seconds = time.monotonic() - start
     count(group, done.stdout, done.returncode)
     state = "ok" if group.failed == 0 else "FAILED"
-    print(f"{group.name:<24} {group.passed:>5} passed {group.skipped:>4} skipped {group.seconds:7.1f} s  {state}", flush=True)
-    for reason in sorted(set(group.reasons)):
-        print(f"    skipped: {reason}")
+    lines = [f"{group.name:<24} {group.passed:>5} passed {group.skipped:>4} skipped {group.seconds:7.1f} s  {state}"]
+    lines += [f"    skipped: {reason}" for reason in sorted(set(group.reasons))]
     if state == "FAILED":
-        print(done.stdout[-8000:], flush=True)
+        lines.append(done.stdout[-8000:])
+    print("\n".join(lines), flush=True)
 
 
 def check_floors(kind: str) -> list[str]:
@@ -119,8 +120,9 @@ def main() -> int:
         file.unlink()
     os.environ["FXF_MEASURED"] = str(MEASURED)
     os.environ.setdefault("FXFUSER_CACHE_DIR", str(BUILD / "test_cache"))
-    for group in chosen:
-        run(group)
+    workers = 1 if options.gpu else min(2, os.cpu_count() or 1)  # most of the time goes to compilers and to one Python thread
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, chosen))
     print("slowest groups:")
     for group in sorted(chosen, key=lambda item: -item.seconds)[:10]:
         print(f"  {group.seconds:7.1f} s  {group.name}")
