@@ -10,6 +10,8 @@
 #include "executor/driver_api.h"
 #include "executor/interface/entry.h"
 #include "executor/program.h"
+#include "partitioner/ir/error.h"
+#include "partitioner/ir/text.h"
 
 namespace fxfuser::executor {
 namespace {
@@ -53,7 +55,11 @@ class ServiceImpl final : public Service {
  public:
   ServiceImpl() : session_(environment().cache_dir) {}
 
-  std::shared_ptr<Program> import(ImportedGraph graph) override { return std::make_shared<ProgramImpl>(session_, std::move(graph)); }
+  std::shared_ptr<Program> import(ImportedGraph graph) override {
+    ir::verify(graph.graph);
+    FXF_CHECK(graph.alias.size() == graph.graph.nodes.size(), Value, "{} nodes came with {} alias facts", graph.graph.nodes.size(), graph.alias.size());
+    return std::make_shared<ProgramImpl>(session_, std::move(graph));
+  }
   ParsedOptions parse_options(std::string_view executor, const std::map<std::string, ir::Attr>& parameters) override {
     return executor::parse_options(executor, parameters);
   }

@@ -9,7 +9,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph) {}
+  explicit Verifier(const Graph& graph) : graph_(graph), given_(graph.values.size(), false) {}
 
   void run() {
     for (const ValueId id : graph_.inputs) check_source(id, "input");
@@ -31,8 +31,9 @@ class Verifier {
  private:
   bool known(ValueId id) const { return id < graph_.values.size(); }
 
-  void check_source(ValueId id, std::string_view what) const {
+  void check_source(ValueId id, std::string_view what) {
     FXF_CHECK(known(id), Value, "unknown value {} among the {}s", id, what);
+    given_[id] = true;
     FXF_CHECK(graph_.value(id).producer == kNoNode, Value, "{} {} is made by a node", what, graph_.value(id).name);
   }
 
@@ -41,6 +42,8 @@ class Verifier {
     for_each_value(node.args, [&](ValueId value) {
       FXF_CHECK(known(value), Value, "node {} ({}) reads unknown value {}", node.name, node.target, value);
       const NodeId producer = graph_.value(value).producer;
+      FXF_CHECK(producer != kNoNode || given_[value], Value, "node {} ({}) reads {}, which is no input and made by no node", node.name,
+                node.target, graph_.value(value).name);
       FXF_CHECK(producer == kNoNode || producer < id, Value, "node {} ({}) reads {} before it is made", node.name, node.target,
                 graph_.value(value).name);
     });
@@ -80,6 +83,7 @@ class Verifier {
   }
 
   const Graph& graph_;
+  std::vector<bool> given_;  // by value: an input or a constant
 };
 
 }  // namespace

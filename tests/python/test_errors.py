@@ -58,6 +58,25 @@ def test_strict_lists_every_node_it_cannot_take() -> None:
         execute(gm, torch.rand(3) + 1, executor="strictly_nvfuser")
 
 
+def test_cycles_and_foreign_nodes_are_told_by_name() -> None:
+    graph = torch.fx.Graph()
+    first = graph.call_function(torch.ops.aten.sin.default, (graph.placeholder("x"),))
+    second = graph.call_function(torch.ops.aten.cos.default, (first,))
+    graph.output(second)
+    cyclic = torch.fx.GraphModule(torch.nn.Module(), graph)
+    first.args = (second,)
+    cyclic.recompile()
+    with pytest.raises(ValueError, match="sin.*aten.sin.default.*cos"):
+        execute(cyclic, X)
+    other = torch.fx.Graph()
+    foreign = other.placeholder("elsewhere")
+    graph = torch.fx.Graph()
+    graph.placeholder("x")
+    graph.output(graph.call_function(torch.ops.aten.cos.default, (foreign,)))
+    with pytest.raises(ValueError, match="cos.*elsewhere"):
+        execute(torch.fx.GraphModule(torch.nn.Module(), graph), X)
+
+
 def test_eager_errors_stay_eagers() -> None:
     gm = make_fx(lambda x, y: x + y)(torch.randn(3), torch.randn(3))
     with pytest.raises((RuntimeError, ValueError), match="3.*4|4.*3"):

@@ -94,7 +94,12 @@ class _Importer:
     def run(self) -> tuple[list[Any], Any]:
         """Returns the flat outputs (already set) and the container that held them."""
         result: Any = None
+        known: set[Node] = set()
         for node in self.gm.graph.nodes:
+            for source in node.all_input_nodes:
+                if source not in known:
+                    raise ValueError(f"the graph is broken: node {node.name} ({node.target}) reads {source.name}, which does not come before it")
+            known.add(node)
             if node.op == "placeholder":
                 self._placeholder(node)
             elif node.op == "get_attr":
