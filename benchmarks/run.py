@@ -11,11 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.fx.experimental.proxy_tensor import make_fx
-
 import fxfuser
+import torch
 from timing import device_ms, facts, host_us, wall_ms
+from torch.fx.experimental.proxy_tensor import make_fx
 from workloads import SETS, Workload
 
 RESULTS = Path(__file__).parent / "results"

@@ -13,13 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fxfuser
 import torch
 import torch.fx
-from torch.utils import _pytree as pytree
-
-import fxfuser
 from model_graphs import MODELS, load_graph, save_all
 from timing import facts, wall_ms
+from torch.utils import _pytree as pytree
 
 
 def models(options: argparse.Namespace) -> dict[str, Any]:

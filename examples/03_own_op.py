@@ -1,6 +1,6 @@
 """A custom op fused with one row of JSON."""
-import torch
 import fxfuser
+import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 

@@ -14,9 +14,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
-import torch
-
 import fxfuser
+import torch
 
 SENTENCES = """The cat sleeps on the warm windowsill.
 A kitten naps by the sunny window.

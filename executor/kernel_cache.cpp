@@ -107,8 +107,9 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<
     if (out[i] != nullptr || find(keys[i]) != nullptr || !chosen.insert(keys[i]).second) continue;
     (sources[i]->target == Target::Host || emulation_ ? host : cuda).emplace_back(keys[i], sources[i]);
   }
-  if (!host.empty()) compile_host(std::move(host));
-  if (!cuda.empty()) compile_cuda(cuda, sm);
+  CompileProgress progress(host.size() + cuda.size());
+  if (!host.empty()) compile_host(std::move(host), progress);
+  if (!cuda.empty()) compile_cuda(cuda, sm, progress);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (out[i] == nullptr) out[i] = find(keys[i]);
     FXF_ASSERT(out[i] != nullptr, "{} was not compiled", sources[i]->name);
@@ -127,7 +128,7 @@ codegen::Binary KernelCache::host_binary(const Missing& kernels) const {
   return codegen::HostCompiler::compile(texts, kernels[0].second->eager_rounding);
 }
 
-void KernelCache::compile_host(Missing missing) {
+void KernelCache::compile_host(Missing missing, CompileProgress& progress) {
   const auto load = [&](const std::string& key, const KernelSource& source) {
     const auto bytes = disk_.load(key);
     if (!bytes) return false;
@@ -157,6 +158,7 @@ void KernelCache::compile_host(Missing missing) {
           remember(item.first, std::make_shared<CompiledKernel>(item.second->target, item.second->name, image));
           disk_.store(item.first, binary.bytes);
         }
+        progress.add(mine.size());
         const std::lock_guard<std::mutex> lock(mutex_);
         counters_.compiles += mine.size();
         counters_.compile_seconds += binary.seconds;
@@ -165,7 +167,7 @@ void KernelCache::compile_host(Missing missing) {
   });
 }
 
-void KernelCache::compile_cuda(const Missing& missing, int sm) {
+void KernelCache::compile_cuda(const Missing& missing, int sm, CompileProgress& progress) {
   in_parallel(missing.size(), 8, [&](std::size_t i) {
     const auto& [key, source] = missing[i];
     disk_.locked(key, [&, key = key, source = source] {
@@ -179,6 +181,7 @@ void KernelCache::compile_cuda(const Missing& missing, int sm) {
         bytes = std::move(binary.bytes);
       }
       remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(*bytes))));
+      progress.add(1);
       const std::lock_guard<std::mutex> lock(mutex_);
       ++(from_disk ? counters_.disk_hits : counters_.compiles);
       counters_.compile_seconds += seconds;

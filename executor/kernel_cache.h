@@ -14,6 +14,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/host/emulation.h"
 #include "codegen/kernel_source.h"
+#include "executor/compile_progress.h"
 #include "executor/compiled_kernel.h"
 #include "executor/disk_cache.h"
 
@@ -45,9 +46,9 @@ class KernelCache {
   void remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel);
   using Missing = std::vector<std::pair<std::string, const codegen::KernelSource*>>;
   /// Several kernels a run of the host compiler.
-  void compile_host(Missing missing);
+  void compile_host(Missing missing, CompileProgress& progress);
   codegen::Binary host_binary(const Missing& kernels) const;
-  void compile_cuda(const Missing& missing, int sm);
+  void compile_cuda(const Missing& missing, int sm, CompileProgress& progress);
   std::string key_of(const codegen::KernelSource& source, int sm) const;
 
   DiskCache disk_;

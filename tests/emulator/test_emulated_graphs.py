@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import fxfuser
 from numerics import check_close
 from random_graphs import traced
-
-import fxfuser
 
 
 def test_random_graphs_emulated() -> None:

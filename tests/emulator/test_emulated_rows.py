@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import fxfuser
 import pytest
 import torch
 from measured import measured
 from table_check import check_rows
-
-import fxfuser
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import fxfuser
 import pytest
 import torch
 import torch.nn.functional as F
@@ -16,8 +17,6 @@ from measured import measured
 from samples import Sample, combine
 from table_check import check_sample
 from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxfuser
 
 Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
 FLOATS = (torch.float32, torch.bfloat16)

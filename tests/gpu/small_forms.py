@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import fxfuser
 import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxfuser
 
 
 def main() -> None:

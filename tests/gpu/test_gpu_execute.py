@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import fxfuser
 import pytest
 import torch
 import torch.nn.functional as F
+from fxfuser import execute
 from measured import measured
 from numerics import check_against_reference, check_close, same_layout, ulp, widened
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
-
-import fxfuser
-from fxfuser import execute
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 RAISE = {"on_error": "raise"}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import fxfuser
 import pytest
 import torch
 from torch.utils import _pytree as pytree
-
-import fxfuser
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from model_graphs import MODELS  # noqa: E402

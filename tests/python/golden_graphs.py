@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import fxfuser
 import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxfuser
 
 Graph = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
 

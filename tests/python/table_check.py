@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import fxfuser
 import torch
 from direct_samples import direct_samples
 from numerics import check_close, same_layout
 from samples import Sample, combine, samples
 from torch.utils import _pytree as pytree
-
-import fxfuser
 
 _BATCH = 64
 # Where a node with a row may stay with ATen, by the head of its reason.

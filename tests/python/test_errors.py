@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import fxfuser
 import pytest
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxfuser
 from fxfuser import execute
+from torch.fx.experimental.proxy_tensor import make_fx
 
 
 @pytest.fixture

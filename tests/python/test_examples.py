@@ -26,7 +26,7 @@ def shown() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name: str) -> None:
-    done = subprocess.run([sys.executable, str(ROOT / "examples" / name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+    done = subprocess.run([sys.executable, str(ROOT / "examples" / name)], capture_output=True, text=True, cwd="/")
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip()
     if name in shown():

@@ -8,13 +8,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import fxfuser
 import pytest
 import torch
+from fxfuser import execute
 from numerics import check_close
 from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxfuser
-from fxfuser import execute
 
 Launches = Callable[[], int]
 STRICT = {"executor": "strictly_nvfuser"}

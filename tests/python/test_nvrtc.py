@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import fxfuser
 import pytest
 import torch
 from direct_samples import direct_samples
@@ -11,8 +12,6 @@ from golden_graphs import GRAPHS, kernels_of
 from measured import measured
 from samples import combine, samples
 from table_check import table_targets
-
-import fxfuser
 
 
 def compile_all(texts: dict[str, str], sm: int) -> None:

@@ -9,7 +9,8 @@ from fxfuser import _version
 
 _version.check_torch()
 
-from fxfuser import _C, _setup  # noqa: E402  (the torch check must come first)
+from fxfuser import _C as _C  # noqa: E402  (the torch check must come first)
+from fxfuser import _setup  # noqa: E402
 from fxfuser.prepare import CompiledGraph, prepare  # noqa: E402
 from fxfuser.report import Report, explain  # noqa: E402
 from fxfuser.rows import register_check, register_op  # noqa: E402

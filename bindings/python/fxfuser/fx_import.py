@@ -263,7 +263,7 @@ def _has_hooks(gm: torch.fx.GraphModule) -> bool:
 def _is_edited(gm: torch.fx.GraphModule) -> bool:
     """True when the graph no longer says what the compiled code does (an edit without ``recompile()``)."""
     try:
-        return gm.graph.python_code("self").src.strip() != gm._code.strip()
+        return bool(gm.graph.python_code("self").src.strip() != gm._code.strip())
     except Exception:  # a graph that no longer generates code was edited
         return True
 
