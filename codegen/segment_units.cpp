@@ -92,6 +92,30 @@ class Builder {
     };
     ir::for_each_value(graph().outputs, want);
     for (const ir::WriteBack& write : graph().write_backs) want(write.source);
+    for (ir::ValueId id = 0; id < graph().values.size(); ++id)
+      if (units_.wanted[id] && has_repeats(graph().value(id))) want_source_of(id);
+  }
+
+  /// A value some of whose elements share memory: no kernel can store it.
+  static bool has_repeats(const ir::Value& value) {
+    if (value.kind != ir::ValueKind::Tensor || !value.meta || value.meta->strides.size() != value.meta->sizes.size()) return false;
+    for (std::size_t d = 0; d < value.meta->sizes.size(); ++d)
+      if (value.meta->strides[d] == 0 && value.meta->sizes[d] > 1) return true;
+    return false;
+  }
+
+  /// An output with repeats is a view of what the group computes: that is stored, and the output becomes its alias.
+  void want_source_of(ir::ValueId id) {
+    while (graph().value(id).producer != ir::kNoNode && is_kind(graph().node(graph().value(id).producer), ir::OpKind::View)) {
+      const ir::ValueId source = view_source(graph().node(graph().value(id).producer));
+      if (source == ir::kNoValue) return;
+      id = source;
+    }
+    ir::Value& root = graph().values[id];
+    if (root.producer == ir::kNoNode || !root.meta || units_.wanted[id]) return;
+    if (root.meta->strides.size() != root.meta->sizes.size() || !ir::is_non_overlapping_and_dense(*root.meta))
+      root.meta->strides = ir::contiguous_strides(root.meta->sizes);
+    units_.wanted[id] = true;
   }
 
   /// Outputs that are views of an input or of another output need no kernel.

@@ -109,6 +109,16 @@ def test_view_of_an_input_is_a_view() -> None:
     check_close(out, gm(x), "view")
 
 
+def test_expanded_result_is_a_view_of_what_was_computed(launches: Launches) -> None:
+    x = torch.randn(4, 1)
+    gm = make_fx(lambda x: ((x * 2).exp().expand(4, 6), x.sum(0, keepdim=True).expand(3, 1)))(x)
+    out = execute(gm, x, executor_parameters={"on_error": "raise"})
+    check_close(out, gm(x), "expanded")
+    assert out[0].stride() == (1, 0) and out[0]._base is not None
+    assert launches() > 0
+    assert all(row["status"] in ("fused", "view") for row in fxfuser.explain(gm, x).nodes())
+
+
 def test_none_and_number_outputs() -> None:
     gm = traced(lambda x: (x + 1, None, 3), torch.randn(4))
     x = torch.randn(4)
