@@ -21,39 +21,67 @@ struct Call {
   py::object kwargs;               // the module's own keyword arguments; null when there are none
 };
 
-/// Options of the last call are kept: equal arguments are not parsed again.
-const executor::Options& options_of(const Call& call) {
-  static PyObject* last_executor = nullptr;
-  static py::object* last_parameters = new py::object();
-  static auto* options = new executor::Options();
-  static bool filled = false;
-  const bool same_parameters = call.parameters == nullptr
-                                   ? last_parameters->ptr() == nullptr
-                                   : last_parameters->ptr() != nullptr && PyObject_RichCompareBool(call.parameters, last_parameters->ptr(), Py_EQ) == 1;
-  if (filled && call.executor == last_executor && same_parameters) return *options;
+/// Arguments that can be compared without running Python code and can't change afterwards: a name, or a dictionary of flags,
+/// names and numbers.
+bool is_fixed(PyObject* parameters) {
+  if (parameters == nullptr || PyUnicode_CheckExact(parameters)) return true;
+  if (!PyDict_CheckExact(parameters)) return false;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(parameters, &at, &key, &value) != 0;) {
+    if (!PyUnicode_CheckExact(key) || !(PyBool_Check(value) || value == Py_None || PyUnicode_CheckExact(value))) return false;
+  }
+  return true;
+}
+
+bool are_equal(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (a == nullptr || b == nullptr || Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
+  if (!PyDict_CheckExact(a) || PyDict_Size(a) != PyDict_Size(b)) return false;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(a, &at, &key, &value) != 0;) {
+    PyObject* other = PyDict_GetItem(b, key);
+    if (other != value && (other == nullptr || !PyUnicode_CheckExact(value) || !PyUnicode_CheckExact(other) || PyUnicode_Compare(value, other) != 0)) return false;
+  }
+  return true;
+}
+
+using OptionsPointer = std::shared_ptr<const executor::Options>;
+
+/// What the last call's arguments meant; guarded by the GIL. A call keeps its options while others replace these.
+struct LastOptions {
+  py::object executor, parameters;
+  OptionsPointer options;
+};
+
+OptionsPointer options_of(const Call& call) {
+  static auto* last = new LastOptions();  // never destroyed, Python may be gone by then
+  const bool fixed = is_fixed(call.parameters);
+  if (fixed && last->options != nullptr && are_equal(call.executor, last->executor.ptr()) && are_equal(call.parameters, last->parameters.ptr())) return last->options;
   std::string name = "nvfuser";
   if (call.executor != nullptr) {
     FXF_CHECK(PyUnicode_Check(call.executor), Type, "executor must be a string, not {}", Py_TYPE(call.executor)->tp_name);
     name = py::cast<std::string>(py::handle(call.executor));
   }
   std::map<std::string, ir::Attr> values;
-  py::object parameters;
   if (call.parameters != nullptr) {
-    parameters = py::module_::import("fxfuser.parameters").attr("resolve")(py::handle(call.parameters));
+    const py::object parameters = py::module_::import("fxfuser.parameters").attr("resolve")(py::handle(call.parameters));
     for (auto item : py::cast<py::dict>(parameters)) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);
   }
   executor::ParsedOptions parsed = service().parse_options(name, values);
   for (const std::string& warning : parsed.warnings) {
     if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 2) < 0) throw py::error_already_set();
   }
-  *options = parsed.options;
-  filled = parsed.warnings.empty();  // a warned call warns again
-  Py_XINCREF(call.executor);         // identity stays meaningful; executor names are few
-  last_executor = call.executor;
-  *last_parameters = call.parameters == nullptr ? py::object()
-                     : PyDict_Check(call.parameters) ? py::reinterpret_steal<py::object>(PyDict_Copy(call.parameters))
-                                                     : py::reinterpret_borrow<py::object>(call.parameters);
-  return *options;
+  auto options = std::make_shared<const executor::Options>(std::move(parsed.options));
+  if (!fixed || !parsed.warnings.empty()) return options;  // a warned call warns again
+  LastOptions fresh;
+  if (call.executor != nullptr) fresh.executor = py::reinterpret_borrow<py::object>(call.executor);
+  if (call.parameters != nullptr) {
+    fresh.parameters = PyDict_Check(call.parameters) ? py::reinterpret_steal<py::object>(PyDict_Copy(call.parameters)) : py::reinterpret_borrow<py::object>(call.parameters);
+  }
+  fresh.options = options;
+  std::swap(*last, fresh);
+  return options;
 }
 
 py::tuple tuple_of(PyObject* const* items, Py_ssize_t count) {
@@ -76,7 +104,11 @@ bool to_input(PyObject* object, c10::IValue& out) {
     return true;
   }
   if (PyBool_Check(object)) return out = c10::IValue(object == Py_True), true;
-  if (PyLong_Check(object)) return out = c10::IValue(static_cast<std::int64_t>(PyLong_AsLongLong(object))), PyErr_Occurred() == nullptr;
+  if (PyLong_Check(object)) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return out = c10::IValue(static_cast<std::int64_t>(value)), overflow == 0;
+  }
   if (PyFloat_Check(object)) return out = c10::IValue(PyFloat_AS_DOUBLE(object)), true;
   if (object == Py_None) return out = c10::IValue(), true;
   if (PyComplex_Check(object)) return out = c10::IValue(c10::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object))), true;
@@ -128,7 +160,7 @@ py::object results(const Handle& handle, std::vector<c10::IValue>&& values) {
   throw py::error_already_set();
 }
 
-py::object run_program(const Call& call, Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
+py::object run_program(const Call& call, const Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
                        PyObject* const* args, Py_ssize_t arg_count) {
   c10::SmallVector<c10::IValue, 16> inputs(static_cast<std::size_t>(count) + handle.constants.size());
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -158,33 +190,40 @@ py::object slow_call(const Call& call, const Handle& handle, PyObject* const* ar
   return handle.slow(py::handle(call.module), tuple_of(args, count), kwargs, executor, parameters);
 }
 
-Handle& handle_of(PyObject* module) {
-  Handle* handle = find_handle(module);
+std::shared_ptr<Handle> handle_of(PyObject* module) {
+  std::shared_ptr<Handle> handle = find_handle(module);
   if (handle == nullptr || !owners_hold(*handle)) {
     py::module_::import("fxfuser.fx_import").attr("attach")(py::handle(module));
     handle = find_handle(module);
     FXF_ASSERT(handle != nullptr, "the module was not attached");
   }
-  return *handle;
+  return handle;
 }
 
 py::object execute_call(const Call& call) {
-  const executor::Options& options = options_of(call);
+  const OptionsPointer held_options = options_of(call);
+  const executor::Options& options = *held_options;
   if (options.mode == executor::Mode::Aten) {
     // Named-tuple nodes don't run as they are; everything else is the module itself.
     return py::module_::import("fxfuser.fx_import").attr("run_aten")(py::handle(call.module), tuple_of(call.args, call.count),
                                                                        call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs);
   }
-  Handle& handle = handle_of(call.module);
+  const std::shared_ptr<Handle> held = handle_of(call.module);  // caches may be cleared while the call runs
+  const Handle& handle = *held;
   if (handle.program == nullptr) return slow_call(call, handle, call.args, call.count);
   const auto placeholders = static_cast<Py_ssize_t>(handle.placeholders);
   PyObject* const* args = call.args;
   Py_ssize_t count = call.count;
+  if (handle.overrides != overrides_of(call.module)) {
+    const py::object kwargs = call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs;
+    return py::module_::import("fxfuser.lowering").attr("call_module")(py::handle(call.module), tuple_of(args, count), kwargs);
+  }
   const bool wrapped = count == 1 && call.kwargs.ptr() == nullptr && (PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]));
+  py::object sequence;
   if (handle.flat && call.kwargs.ptr() == nullptr) {
     if (wrapped && PySequence_Fast_GET_SIZE(args[0]) == placeholders) {
-      PyObject* sequence = args[0];
-      args = PySequence_Fast_ITEMS(sequence);
+      sequence = PyTuple_CheckExact(args[0]) ? py::reinterpret_borrow<py::object>(args[0]) : py::reinterpret_steal<py::object>(PySequence_Tuple(args[0]));
+      args = PySequence_Fast_ITEMS(sequence.ptr());  // of a tuple: a list may change while the call runs
       count = placeholders;
     }
     if (count == placeholders) return run_program(call, handle, options, args, count, args, count);
@@ -194,7 +233,7 @@ py::object execute_call(const Call& call) {
   const py::object flat = py::module_::import("fxfuser.fx_import").attr("flatten_inputs")(py::handle(call.module), tuple_of(args, count), kwargs);
   if (flat.is_none()) wrong_count(handle, count, options.mode == executor::Mode::Strict);
   const auto pair = py::cast<py::tuple>(flat);
-  const auto leaves = py::cast<py::list>(pair[0]);
+  const py::tuple leaves(py::cast<py::list>(pair[0]));
   const auto original = py::cast<py::tuple>(pair[1]);
   if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_count(handle, static_cast<Py_ssize_t>(leaves.size()), options.mode == executor::Mode::Strict);
   return run_program(call, handle, options, PySequence_Fast_ITEMS(leaves.ptr()), placeholders, PySequence_Fast_ITEMS(original.ptr()),

@@ -8,7 +8,7 @@
 namespace fxfuser::bindings {
 namespace {
 
-using HandleMap = std::unordered_map<PyObject*, std::unique_ptr<Handle>>;
+using HandleMap = std::unordered_map<PyObject*, std::shared_ptr<Handle>>;
 
 HandleMap& handles() {
   static auto* map = new HandleMap();  // guarded by the GIL; never destroyed, Python may be gone by then
@@ -30,22 +30,35 @@ PyObject* forward_of(PyObject* module) {
 
 }  // namespace
 
-Handle* find_handle(PyObject* module) {
+std::size_t overrides_of(PyObject* module) {
+  static PyObject* const forward = interned("forward");
+  static PyObject* const hooks[] = {interned("_forward_hooks"), interned("_forward_pre_hooks")};
+  PyObject** dict = _PyObject_GetDictPtr(module);
+  if (dict == nullptr || *dict == nullptr) return 0;
+  std::size_t count = PyDict_GetItem(*dict, forward) != nullptr ? std::size_t{1} << 32 : 0;
+  for (PyObject* name : hooks) {
+    PyObject* registered = PyDict_GetItem(*dict, name);
+    if (registered != nullptr && PyDict_Check(registered)) count += static_cast<std::size_t>(PyDict_Size(registered));
+  }
+  return count;
+}
+
+std::shared_ptr<Handle> find_handle(PyObject* module) {
   auto found = handles().find(module);
   if (found == handles().end()) return nullptr;
-  Handle* handle = found->second.get();
+  const std::shared_ptr<Handle>& handle = found->second;
   if (handle->forward.ptr() != forward_of(module) || handle->graph != graph_of(module)) return nullptr;
   return handle;
 }
 
-Handle& attach_handle(py::handle module, Handle&& handle) {
+void attach_handle(py::handle module, Handle&& handle) {
   PyObject* key = module.ptr();
   handle.forward = py::reinterpret_borrow<py::object>(forward_of(key));
   handle.graph = graph_of(key);
+  handle.overrides = overrides_of(key);
   handle.weak = py::weakref(module, py::cpp_function([key](py::handle) { handles().erase(key); }));
-  auto& slot = handles()[key];
-  slot = std::make_unique<Handle>(std::move(handle));
-  return *slot;
+  auto fresh = std::make_shared<Handle>(std::move(handle));
+  std::swap(handles()[key], fresh);  // the old one is destroyed after the map is whole again
 }
 
 PyObject* constant_of(PyObject* module, const ConstantSource& source) {
@@ -55,7 +68,10 @@ PyObject* constant_of(PyObject* module, const ConstantSource& source) {
 }
 
 std::size_t handle_count() { return handles().size(); }
-void drop_handles() { handles().clear(); }
+void drop_handles() {
+  HandleMap dropped;
+  std::swap(dropped, handles());
+}
 
 void bind_handles(py::module_& module) {
   module.def(
@@ -88,13 +104,13 @@ void bind_handles(py::module_& module) {
       },
       "Sends every call of a module through a Python callable.");
   module.def("has_program", [](py::handle target) {
-    const Handle* handle = find_handle(target.ptr());
+    const std::shared_ptr<Handle> handle = find_handle(target.ptr());
     return handle != nullptr && handle->program != nullptr;
   });
   module.def("handle_count", &handle_count);
   module.def("drop_handles", &drop_handles);
   module.def("program_explain", [](py::handle target, const std::string& executor, const py::dict& parameters, const py::list& metas, const std::string& where) {
-    Handle* handle = find_handle(target.ptr());
+    const std::shared_ptr<Handle> handle = find_handle(target.ptr());
     FXF_CHECK(handle != nullptr && handle->program != nullptr, Value, "the module has no program");
     std::map<std::string, ir::Attr> values;
     for (auto item : parameters) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);

@@ -39,6 +39,7 @@ struct Handle {
   PyObject* graph = nullptr;         // ... and gm.graph, by identity
   py::object weak;                   // keeps the weak reference alive
   std::size_t placeholders = 0;
+  std::size_t overrides = 0;         // at import: torch.export brings a hook of its own
   bool flat = true;                  // arguments are the placeholders as they are
   OutputForm form = OutputForm::Single;
   py::object unflatten;              // Tree: callable on a list of leaves
@@ -47,10 +48,13 @@ struct Handle {
   py::object slow;                   // callable(gm, args, kwargs, executor, parameters)
 };
 
+/// Hooks of a module, and whether the instance has a forward of its own: what runs around or instead of the graph.
+std::size_t overrides_of(PyObject* module);
+
 /// The handle of a module whose stamp still holds; null when there is none.
-Handle* find_handle(PyObject* module);
+std::shared_ptr<Handle> find_handle(PyObject* module);
 /// Replaces the module's handle.
-Handle& attach_handle(py::handle module, Handle&& handle);
+void attach_handle(py::handle module, Handle&& handle);
 std::size_t handle_count();
 void drop_handles();
 

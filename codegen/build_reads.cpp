@@ -57,6 +57,7 @@ Map FusionBuilder::view_map(const ir::Node& node, const Map& map) {
   }
   if (op == "flip") {
     Map out = map;
+    if (from.empty()) return out;
     for (std::int64_t dim : ir::arg(node, "dims").as_sizes()) {
       const std::size_t d = wrapped(dim, from.size());
       out[d] = plus(scaled(map[d], -1), from[d] - 1);

@@ -49,6 +49,9 @@ std::string converted(const std::string& text, DType from, DType to) {
   const std::string type = register_type(to);
   if (register_type(from) == type) return text;
   if (to == DType::Bool) return "(" + text + " != 0)";
+  // A float that does not fit a small integer wraps, as in eager; straight conversion would be undefined.
+  if (ir::is_floating(from) && to == DType::UInt8) return "(" + type + ")(long long)" + text;
+  if (ir::is_floating(from) && (to == DType::Int8 || to == DType::Int16)) return "(" + type + ")(int)" + text;
   return "(" + type + ")" + text;
 }
 
@@ -207,6 +210,8 @@ std::string arg_fold_text(const Expr& reduce, const std::string& a, const std::s
 std::string init_text(const Expr& reduce) {
   const DType dtype = accumulator_dtype(reduce);
   const std::string text = fill(reduce.row->init, dtype, [](const std::string& name) -> std::string { throw_error(ErrorKind::Internal, "init has a hole " + name); });
+  // The infinities of a boolean are its two values.
+  if (dtype == DType::Bool && text.find("INF") != std::string::npos) return text.find('-') == std::string::npos ? "true" : "false";
   return text;
 }
 

@@ -96,6 +96,17 @@ std::int64_t traffic_bytes(const Fusion& fusion) {
   return bytes;
 }
 
+void complete_source(KernelSource& source, const ParamBlock& params, const Fusion& fusion, const Schedule& schedule) {
+  source.text = params.struct_text() + "\n" + source.text;
+  source.name = name_kernel(std::string(name(schedule.kind)), source.text);
+  for (LaunchConfig& launch : source.launches) launch.entry.replace(0, std::string(kEntryName).size(), source.name);
+  source.pointer_inputs = params.pointer_inputs();
+  source.scalar_inputs = params.scalar_inputs();
+  source.ints = params.ints();
+  source.bytes = traffic_bytes(fusion);
+  source.slots_per_element = slots_per_element(fusion);
+}
+
 std::string name_kernel(const std::string& kind, std::string& text) {
   const std::string name = "fxfuser_" + kind + "_" + ir::to_hex(ir::hash_bytes(text)).substr(0, 8);
   for (std::size_t at = text.find(kEntryName); at != std::string::npos; at = text.find(kEntryName, at)) {

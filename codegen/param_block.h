@@ -10,6 +10,7 @@
 
 #include "codegen/arch.h"
 #include "codegen/fusion.h"
+#include "codegen/kernel_source.h"
 #include "codegen/source_writer.h"
 
 namespace fxfuser::codegen {
@@ -59,6 +60,9 @@ class ParamBlock {
 
 /// Bytes of all tensors a fusion reads or writes, each once (a broadcast input counts what it holds).
 std::int64_t traffic_bytes(const Fusion& fusion);
+/// What is the same for every emitter once the text and the launches are there: the parameter block in front, the kernel's name
+/// in place of kEntryName, inputs, numbers and costs.
+void complete_source(KernelSource& source, const ParamBlock& params, const Fusion& fusion, const Schedule& schedule);
 /// "fxfuser_<kind>_<hash8>" from the text with the placeholder kEntryName in it; replaces the placeholder.
 std::string name_kernel(const std::string& kind, std::string& text);
 inline constexpr const char* kEntryName = "FXF_ENTRY";

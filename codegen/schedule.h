@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/arch.h"
@@ -79,6 +80,8 @@ struct Selected {
 /// The first scheduler that accepts. (select_schedule.cpp)
 Selected select_schedule(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options);
 
+/// "pointwise", "reduction", "normalization", "transpose".
+std::string_view name(ScheduleKind kind);
 std::string to_string(const Schedule& schedule);
 
 /// Widest vector (elements) along the innermost axis that all vectorised accesses allow; fills vector_input/output.

@@ -10,20 +10,6 @@
 namespace fxfuser::codegen {
 namespace {
 
-std::string_view name(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::Pointwise:
-      return "pointwise";
-    case ScheduleKind::Reduction:
-      return "reduction";
-    case ScheduleKind::Normalization:
-      return "normalization";
-    case ScheduleKind::Transpose:
-      return "transpose";
-  }
-  return "?";
-}
-
 std::string_view name(Tier tier) {
   switch (tier) {
     case Tier::Warp:
@@ -47,6 +33,20 @@ std::string flags(const std::vector<bool>& set) {
 }
 
 }  // namespace
+
+std::string_view name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::Pointwise:
+      return "pointwise";
+    case ScheduleKind::Reduction:
+      return "reduction";
+    case ScheduleKind::Normalization:
+      return "normalization";
+    case ScheduleKind::Transpose:
+      return "transpose";
+  }
+  return "?";
+}
 
 const std::vector<Scheduler>& schedulers() {
   static const std::vector<Scheduler> all = {transpose_scheduler(), normalization_scheduler(), reduction_scheduler(),

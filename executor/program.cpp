@@ -1,7 +1,9 @@
 #include "executor/program.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/Tensor.h>
 #include <ATen/autocast_mode.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -30,6 +32,7 @@ std::string tensor_problem(const at::Tensor& tensor) {
   if (!tensor.defined()) return "an undefined tensor";
   if (tensor.key_set().has_any(foreign_keys())) return "an input with dispatch keys that a plan does not carry (" + c10::toString(tensor.key_set()) + ")";
   if (tensor.layout() != c10::Layout::Strided) return "an input that is not strided";
+  if (tensor._fw_grad(0).defined()) return "an input carries a tangent of forward-mode differentiation";
   if (tensor.requires_grad() && c10::GradMode::is_enabled()) {
     return "an input or parameter requires grad while grad mode is on: call it under torch.no_grad() (or torch.inference_mode()) to run it fused";
   }
@@ -38,6 +41,7 @@ std::string tensor_problem(const at::Tensor& tensor) {
 
 std::string thread_problem() {
   if (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)) return "autocast is on";
+  if (c10::get_default_dtype_as_scalartype() != c10::ScalarType::Float) return "the default dtype is not float32, which graphs are planned for";
   if (c10::impl::dispatch_mode_enabled()) return "a dispatch mode is active";
   return {};
 }
@@ -52,7 +56,13 @@ std::size_t ProgramImpl::SignatureHash::operator()(const Signature& words) const
 
 ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(session) {
   session.ops.bind(imported.graph);
-  graph_ = partitioner::functionalize(imported.graph, imported.alias, session.ops).graph;
+  partitioner::Functionalized functional = partitioner::functionalize(imported.graph, imported.alias, session.ops);
+  graph_ = std::move(functional.graph);
+  for (ir::ValueId value : functional.written) {
+    for (std::size_t i = 0; i < graph_.inputs.size() + graph_.constants.size(); ++i) {
+      if ((i < graph_.inputs.size() ? graph_.inputs[i] : graph_.constants[i - graph_.inputs.size()].value) == value) written_.push_back(i);
+    }
+  }
   session.ops.bind(graph_);
   keep_.assign(graph_.values.size(), false);
   for (ir::ValueId input : graph_.inputs) keep_[input] = true;
@@ -72,7 +82,9 @@ bool ProgramImpl::sign(std::span<const c10::IValue> inputs, Signature& out, std:
       reason = tensor_problem(tensor);
       if (!reason.empty()) return false;
       out.push_back(static_cast<std::int64_t>(tensor.key_set().raw_repr()));
-      out.push_back((static_cast<std::int64_t>(tensor.scalar_type()) << 32) | (static_cast<std::int64_t>(tensor.device().index()) << 16) | (tensor.dim() << 8) | alignment_of(tensor));
+      // A device index of -1 (the CPU) is one byte here: sign extension would cover the other fields.
+      const auto device = static_cast<std::int64_t>(static_cast<std::uint8_t>(tensor.device().index()));
+      out.push_back((static_cast<std::int64_t>(tensor.scalar_type()) << 32) | (device << 24) | (tensor.dim() << 8) | alignment_of(tensor));
       out.insert(out.end(), tensor.sizes().begin(), tensor.sizes().end());
       out.insert(out.end(), tensor.strides().begin(), tensor.strides().end());
     } else if (input.isInt()) {
@@ -89,7 +101,34 @@ bool ProgramImpl::sign(std::span<const c10::IValue> inputs, Signature& out, std:
       return false;
     }
   }
+  if (!written_.empty() && writes_overlap(inputs)) {
+    reason = "an input that is written shares memory with another, or with itself";
+    return false;
+  }
   return true;
+}
+
+/// Inputs that are written must share no memory with others: eager would see each write at once.
+bool ProgramImpl::writes_overlap(std::span<const c10::IValue> inputs) const {
+  const auto range = [](const at::Tensor& tensor) {
+    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
+    std::int64_t last = 0;
+    for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+    return std::pair(first, first + (last + 1) * static_cast<std::int64_t>(tensor.element_size()));
+  };
+  for (std::size_t at : written_) {
+    if (!inputs[at].isTensor() || inputs[at].toTensor().numel() == 0) continue;
+    const at::Tensor& written = inputs[at].toTensor();
+    if (!written.is_non_overlapping_and_dense() && at::has_internal_overlap(written) != at::MemOverlap::No) return true;
+    for (std::size_t other = 0; other < inputs.size(); ++other) {
+      if (other == at || !inputs[other].isTensor()) continue;
+      const at::Tensor& tensor = inputs[other].toTensor();
+      if (tensor.numel() == 0 || !tensor.has_storage() || !written.is_alias_of(tensor)) continue;
+      const auto a = range(written), b = range(tensor);
+      if (a.first < b.second && b.first < a.second) return true;
+    }
+  }
+  return false;
 }
 
 std::shared_ptr<const Plan> ProgramImpl::find_plan(const Signature& signature, const Options& options) {
@@ -243,18 +282,23 @@ std::shared_ptr<ProgramImpl::Class> ProgramImpl::class_of(const Options& options
 }
 
 void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& result) {
-  bool fused = false;
   for (const partitioner::Partition& partition : lowered.partitions) {
     const codegen::Target target = partition.device.kind == ir::DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Host;
     const std::string problem = session_.target_problem(target);
-    fused = fused || problem.empty();
     if (!problem.empty() && session_.tell_once(problem)) {
       result.warnings.push_back(fmt::format("{} kernels can't be made here, fallback to aten executor: {}", target == codegen::Target::Cuda ? "CUDA" : "host", problem));
     }
   }
-  (void)fused;
   if (lowered.partitions.empty() && !lowered.graph.nodes.empty() && session_.tell_once(fmt::format("graph {}", static_cast<const void*>(this)))) {
     result.warnings.push_back("nothing in this graph is supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)");
+  }
+}
+
+void ProgramImpl::tell_failures(const Class& held, RunResult& result) {
+  for (const auto& failed : held.failed) {
+    if (!failed || failed->code != partitioner::ReasonCode::CompileFailed) continue;
+    const std::string why = failed->detail.substr(0, failed->detail.find('\n'));
+    if (session_.tell_once("compile: " + why)) result.warnings.push_back("a generated kernel does not compile, fallback to aten executor for its group: " + why);
   }
 }
 
@@ -325,6 +369,7 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
   if (miss != "sizes") discovery.prefetch();
   Slots slots = frame(inputs, graph_.values.size());
   Plan plan = discovery.run(slots, 0, counters);
+  tell_failures(*held, result);
   collect(plan, slots, outputs);
   std::vector<bool> keep = keep_;
   keep.resize(plan.slot_count, false);

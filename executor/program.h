@@ -36,6 +36,7 @@ class ProgramImpl final : public Program {
 
   /// Appends what a plan assumed of the inputs; false (with a reason) when only the module itself may run.
   bool sign(std::span<const c10::IValue> inputs, Signature& out, std::string& reason) const;
+  bool writes_overlap(std::span<const c10::IValue> inputs) const;
   std::shared_ptr<const Plan> find_plan(const Signature& signature, const Options& options);
   void remember(Signature signature, const Options& options, std::shared_ptr<const Plan> plan);
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
@@ -46,11 +47,14 @@ class ProgramImpl final : public Program {
 
   Slots frame(std::span<const c10::IValue> inputs, std::size_t slots) const;
   void collect(const Plan& plan, Slots& slots, std::vector<c10::IValue>& outputs) const;
+  /// A kernel that does not compile is told once.
+  void tell_failures(const Class& held, RunResult& result);
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;
   ir::Graph graph_;  // functional, with the forecast
   std::vector<bool> keep_;  // slots of inputs and constants
+  std::vector<std::size_t> written_;  // which inputs (constants after them) the graph writes
   std::mutex mutex_;
   std::list<Entry> plans_;  // most recent first
   std::unordered_map<Signature, std::vector<std::list<Entry>::iterator>, SignatureHash> by_signature_;

@@ -12,16 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* kind_name(codegen::ScheduleKind kind) {
-  switch (kind) {
-    case codegen::ScheduleKind::Pointwise: return "pointwise";
-    case codegen::ScheduleKind::Reduction: return "reduction";
-    case codegen::ScheduleKind::Normalization: return "normalization";
-    case codegen::ScheduleKind::Transpose: return "transpose";
-  }
-  return "";
-}
-
 void move_to(ir::Graph& graph, std::string_view target) {
   if (target.empty()) return;
   FXF_CHECK(target == "host" || target == "cuda", Value, "target is '{}'; it can be 'host' or 'cuda'", target);
@@ -89,7 +79,7 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
         if (members.count(lowered.graph.node(id).name) > 0) kernels.of_node[id] = source.name;
       }
       kernels.list.push_back({{"name", source.name},
-                              {"kind", kind_name(segment.schedule.kind)},
+                              {"kind", codegen::name(segment.schedule.kind)},
                               {"target", source.target == codegen::Target::Cuda ? "cuda" : "host"},
                               {"partition", p},
                               {"nodes", members.size()},

@@ -39,6 +39,7 @@ class Functionalizer {
   Functionalized run() {
     out_.graph = in_;
     out_.graph.nodes.clear();
+    find_written();
     for (NodeId id = 0; id < in_.nodes.size(); ++id) node(id);
     // An input that was written is returned as itself, after its write-back.
     for (Attr& output : out_.graph.outputs) {
@@ -85,6 +86,21 @@ class Functionalizer {
     }
   }
 
+  void find_written() {
+    std::set<ValueId> written;
+    for (NodeId id = 0; id < in_.nodes.size(); ++id) {
+      const ir::Node& node = in_.nodes[id];
+      const auto add = [&](ValueId value) {
+        if (is_outside(storage_[value])) written.insert(storage_[value]);
+      };
+      for (std::uint32_t at : alias_[id].writes) {
+        if (at < node.args.size()) ir::for_each_value({node.args[at]}, add);
+      }
+      if (node.row != nullptr && node.form != nullptr && has_hidden_writes(node)) ir::for_each_value(node.args, add);
+    }
+    out_.written.assign(written.begin(), written.end());
+  }
+
   void node(NodeId id) {
     ir::Node made = in_.nodes[id];
     const bool hidden = made.row != nullptr && made.form != nullptr && has_hidden_writes(made);
@@ -104,7 +120,8 @@ class Functionalizer {
     std::string name = functional_name(made.target);
     if (name == "aten.copy.default") return make_copy(id, made, target);
     const auto [row, form] = table_.find_target(name);
-    if (name.empty() || row == nullptr || !keeps_dtype(target, made)) return false;
+    // unsqueeze_ and its kin change the tensor itself, not what it holds.
+    if (name.empty() || row == nullptr || row->kind == ir::OpKind::View || row->strides == "view" || !keeps_dtype(target, made)) return false;
     made.target = name;
     made.row = row;
     made.form = form;
@@ -140,7 +157,11 @@ class Functionalizer {
     bool same = true;
     ir::for_each_value(made.args, [&](ValueId value) {
       const auto& meta = out_.graph.value(value).meta;
-      if (!meta || meta->sizes.empty()) return;
+      if (!meta) return;
+      if (meta->sizes.empty() && !before->sizes.empty()) {
+        same = same && (ir::is_floating(before->dtype) || !ir::is_floating(meta->dtype));  // promotes by its category only
+        return;
+      }
       same = same && (ir::promote(meta->dtype, before->dtype) == before->dtype) && meta->sizes.size() <= before->sizes.size();
     });
     return same;
@@ -214,7 +235,7 @@ class Functionalizer {
 Functionalized functionalize(const ir::Graph& graph, const std::vector<AliasInfo>& alias, const ir::OpTable& table) {
   const bool writes = std::any_of(alias.begin(), alias.end(), [](const AliasInfo& info) { return !info.writes.empty(); });
   const bool hidden = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) { return node.form != nullptr && has_hidden_writes(node); });
-  if (!writes && !hidden) return {graph, {}};
+  if (!writes && !hidden) return {graph, {}, {}};
   return Functionalizer(graph, alias, table).run();
 }
 

@@ -22,6 +22,7 @@ struct AliasInfo {
 struct Functionalized {
   ir::Graph graph;
   std::vector<std::string> kept;  // names of nodes whose writes stay as they are, with why
+  std::vector<ir::ValueId> written;  // inputs and constants whose memory is written, directly or through a view
 };
 
 /// `alias[i]` belongs to graph.nodes[i]. In-place targets are renamed through the table ("aten.add_.Tensor" ->

@@ -2,6 +2,7 @@
 // is an output keeps its meta.
 
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "partitioner/decompose.h"
@@ -68,6 +69,7 @@ ir::Graph simplify(const ir::Graph& canonical) {
   }
   const std::vector<bool> alive = alive_nodes(canonical);
   std::map<std::string, ir::NodeId> seen;
+  std::set<ValueId> returned;  // values of the new graph that are outputs
   for (std::size_t id = 0; id < canonical.nodes.size(); ++id) {
     if (!alive[id]) continue;
     ir::Node node = canonical.nodes[id];
@@ -82,8 +84,9 @@ ir::Graph simplify(const ir::Graph& canonical) {
     for (const Attr& attr : node.args) key += "|" + ir::print(attr, nullptr);
     if (const auto found = seen.find(key); found != seen.end()) {
       const std::vector<ValueId>& kept = out.nodes[found->second].outputs;
-      // Equal nodes may differ in the strides they were given: an output keeps its own.
-      if (!output || out.meta(kept[0]) == result) {
+      // Equal nodes may differ in the strides they were given: an output keeps its own. Two outputs are two tensors.
+      if (!output || (out.meta(kept[0]) == result && returned.count(kept[0]) == 0)) {
+        if (output) returned.insert(kept.begin(), kept.end());
         for (std::size_t i = 0; i < kept.size(); ++i) names[canonical.nodes[id].outputs[i]] = kept[i];
         continue;
       }
@@ -95,6 +98,7 @@ ir::Graph simplify(const ir::Graph& canonical) {
       out.values[fresh].meta = canonical.value(outputs[i]).meta;
       out.values[fresh].name = canonical.value(outputs[i]).name;
       names[outputs[i]] = fresh;
+      if (is_output[outputs[i]]) returned.insert(fresh);
     }
     seen.emplace(std::move(key), made);
   }

@@ -10,19 +10,6 @@ extern std::string_view cuda_library();
 }
 
 namespace fxfuser::codegen {
-namespace {
-
-const char* kind_name(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::Pointwise: return "pointwise";
-    case ScheduleKind::Reduction: return "reduction";
-    case ScheduleKind::Normalization: return "normalization";
-    case ScheduleKind::Transpose: return "transpose";
-  }
-  return "kernel";
-}
-
-}  // namespace
 
 std::string_view cuda_prelude() {
   static const std::string text = std::string(embedded::cuda_machine()) + std::string(embedded::cuda_library());
@@ -45,14 +32,7 @@ KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const Arc
     source.workspace_bytes = partial_bytes(writer);
     emit_cuda_finish(writer, source);
   }
-  source.text = writer.params.struct_text() + "\n" + source.text;
-  source.name = name_kernel(kind_name(schedule.kind), source.text);
-  for (LaunchConfig& launch : source.launches) launch.entry.replace(0, std::string(kEntryName).size(), source.name);
-  source.pointer_inputs = writer.params.pointer_inputs();
-  source.scalar_inputs = writer.params.scalar_inputs();
-  source.ints = writer.params.ints();
-  source.bytes = traffic_bytes(fusion);
-  source.slots_per_element = slots_per_element(fusion);
+  complete_source(source, writer.params, fusion, schedule);
   return source;
 }
 

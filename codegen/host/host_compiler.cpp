@@ -23,8 +23,11 @@ class ScratchFolder {
  public:
   ScratchFolder() {
     const char* base = std::getenv("TMPDIR");
-    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/fxfuser-XXXXXX";
-    FXF_CHECK(mkdtemp(path_.data()) != nullptr, Runtime, "no temporary folder could be made under {}", path_);
+    for (const std::string& parent : {std::string(base != nullptr && *base != '\0' ? base : "/tmp"), std::string("/tmp")}) {
+      path_ = parent + "/fxfuser-XXXXXX";
+      if (mkdtemp(path_.data()) != nullptr) return;
+    }
+    throw_error(ErrorKind::Runtime, "no temporary folder can be made in TMPDIR or /tmp");
   }
   ~ScratchFolder() {
     for (const std::string& name : names_) unlink((path_ + "/" + name).c_str());

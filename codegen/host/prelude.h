@@ -127,8 +127,8 @@ static inline bool fxf_isfinite(double x) { return __builtin_fabs(x) < FXF_INF_D
 template <typename T> static inline bool fxf_isfinite(T) { return true; }
 
 // max and min pass NaN on, fmax and fmin don't.
-template <typename T> static inline T fxf_max(T a, T b) { return a > b || a != a ? a : b; }
-template <typename T> static inline T fxf_min(T a, T b) { return a < b || a != a ? a : b; }
+template <typename T> static inline T fxf_max(T a, T b) { return a < b || b != b ? b : a; }
+template <typename T> static inline T fxf_min(T a, T b) { return b < a || b != b ? b : a; }
 template <typename T> static inline T fxf_fmax(T a, T b) { return a >= b || b != b ? a : b; }
 template <typename T> static inline T fxf_fmin(T a, T b) { return a <= b || b != b ? a : b; }
 
@@ -195,8 +195,8 @@ static inline float fxf_tanh(float x) {
   p = p * z + 1.33314422036e-1f;
   p = p * z - 3.33332819422e-1f;
   const float small = p * z * x + x;
-  const float large = __builtin_copysignf(1.0f - 2.0f / (fxf_exp(2.0f * a) + 1.0f), x);
-  return a < 0.625f ? small : large;
+  const float large = 1.0f - 2.0f / (fxf_exp(2.0f * a) + 1.0f);
+  return __builtin_copysignf(a < 0.625f ? small : large, x);
 }
 // erfc on |x| >= 1 for x >= 0: exp(-x^2) / x times a polynomial in 1/x^2.
 static inline float fxf_erfc_tail(float a) {
@@ -326,5 +326,6 @@ template <typename T> static inline T fxf_pow(T base, T exponent) {
 template <typename T> static inline T fxf_shl(T a, T b) { return b < 0 || b >= (T)(8 * sizeof(T)) ? (T)0 : (T)((unsigned long long)a << b); }
 template <typename T> static inline T fxf_shr(T a, T b) {
   const T most = (T)(8 * sizeof(T) - 1);
-  return (T)(a >> (b < 0 || b > most ? most : b));
+  const bool within = !(b < 0 || b > most);
+  return within ? (T)(a >> (within ? b : (T)0)) : a < 0 ? (T)-1 : (T)0;
 }

@@ -5,6 +5,7 @@ Parameters and buffers stay inputs of the lowered graph and are passed anew at e
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from fxfuser.warnings import FallbackWarning
 Road = Callable[[torch.fx.GraphModule, tuple[Any, ...], dict[str, Any], str, Any], Any]
 
 _MAX_SIGNATURES = 64
+_lock = threading.RLock()  # tracing changes global state of torch
 _lowered: weakref.WeakKeyDictionary[torch.fx.GraphModule, dict[Any, torch.fx.GraphModule | str]] = weakref.WeakKeyDictionary()
 
 
@@ -34,7 +36,7 @@ def original(reason: str) -> Road:
         if not told:
             told = True
             warnings.warn(f"nothing is fused, fallback to aten executor: {reason}", FallbackWarning, stacklevel=3)
-        return _call(gm, args, kwargs)
+        return call_module(gm, args, kwargs)
 
     return run
 
@@ -47,7 +49,9 @@ def road(why: str) -> Road:
         if torch.is_grad_enabled() and any(
             isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in [*state.values(), *pytree.tree_leaves((args, kwargs))]
         ):
-            return _call(gm, args, kwargs)
+            return call_module(gm, args, kwargs)
+        if _is_opaque(gm):
+            return call_module(gm, args, kwargs)
         lowered = lower(gm, args, kwargs)
         if isinstance(lowered, str):
             return original(f"{why} could not be lowered: {lowered}")(gm, args, kwargs, executor, parameters)
@@ -76,14 +80,41 @@ def _read(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any
     return args, kwargs
 
 
-def _call(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_module(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     args, kwargs = _read(gm, args, kwargs)
     return gm(*args, **kwargs)
+
+
+def _is_opaque(gm: torch.fx.GraphModule) -> bool:
+    """True when a call depends on what a trace can't see change: hooks, casts by autocast, tensors that are no parameters."""
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        return True
+    for module in gm.modules():
+        if module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__:
+            return True
+        if module is not gm and any(isinstance(value, torch.Tensor) for value in module.__dict__.values()):
+            return True
+    return False
+
+
+def _settings(module: torch.nn.Module) -> Any:
+    """What a module's forward may read beside its parameters: its plain attributes."""
+    plain = (int, float, bool, str, tuple, type(None), torch.dtype, torch.device)
+    values = tuple((name, repr(value)) for name, value in module.__dict__.items() if not name.startswith("__") and isinstance(value, plain))
+    return (id(module), type(module), values)
+
+
+def _sharing(tensors: list[Any]) -> tuple[int, ...]:
+    """For each tensor the first place where the same object stands: a trace takes equal objects for one input."""
+    first: dict[int, int] = {}
+    return tuple(first.setdefault(id(tensor), at) for at, tensor in enumerate(tensors))
 
 
 def _signature(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return (leaf.dtype, tuple(leaf.shape), leaf.stride(), leaf.device, type(leaf))
+    if isinstance(leaf, float):
+        return (float, leaf.hex())  # 0.0 and -0.0 differ
     return (type(leaf), leaf)
 
 
@@ -92,19 +123,20 @@ def lower(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any
     args, kwargs = _read(gm, args, kwargs)
     leaves, spec = pytree.tree_flatten((args, kwargs))
     state = state_of(gm)
-    modes = tuple(module.training for module in gm.modules())
-    forward = type(gm).forward
-    key = (forward, spec, tuple(map(_signature, leaves)), tuple(map(_signature, state.values())), modes)
-    cache = _lowered.setdefault(gm, {})
-    try:
-        if key in cache:
-            return cache[key]
-    except TypeError as error:  # an argument that can't be a key
-        return f"an argument is not hashable ({error})"
-    if len(cache) >= _MAX_SIGNATURES:
-        cache.pop(next(iter(cache)))
-    cache[key] = _trace(gm, state, leaves, spec)
-    return cache[key]
+    tensors = [leaf for leaf in [*state.values(), *leaves] if isinstance(leaf, torch.Tensor)]
+    settings = tuple(_settings(module) for module in gm.modules())
+    key = (type(gm).forward, spec, tuple(map(_signature, leaves)), tuple(map(_signature, state.values())), _sharing(tensors), settings, torch.get_default_dtype())
+    with _lock:
+        cache = _lowered.setdefault(gm, {})
+        try:
+            if key in cache:
+                return cache[key]
+        except TypeError as error:  # an argument that can't be a key
+            return f"an argument is not hashable ({error})"
+        if len(cache) >= _MAX_SIGNATURES:
+            cache.pop(next(iter(cache)))
+        cache[key] = _trace(gm, state, leaves, spec)
+        return cache[key]
 
 
 def _trace(gm: torch.fx.GraphModule, state: dict[str, torch.Tensor], leaves: list[Any], spec: Any) -> torch.fx.GraphModule | str:

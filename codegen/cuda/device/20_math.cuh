@@ -51,9 +51,9 @@ FXF_INLINE bool fxf_isfinite(double x) { return fabs(x) < FXF_INF_D; }
 
 // max and min hand a NaN on, fmax and fmin ignore it.
 template <class T>
-FXF_INLINE T fxf_max(T a, T b) { return a != a || a > b ? a : b; }
+FXF_INLINE T fxf_max(T a, T b) { return a < b || b != b ? b : a; }
 template <class T>
-FXF_INLINE T fxf_min(T a, T b) { return a != a || a < b ? a : b; }
+FXF_INLINE T fxf_min(T a, T b) { return b < a || b != b ? b : a; }
 template <class T>
 FXF_INLINE T fxf_fmax(T a, T b) { return a != a || a < b ? b : a; }
 template <class T>
