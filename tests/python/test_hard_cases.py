@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import fxfuser
 import pytest
 import torch
 import torch.autograd.forward_ad as fw
+from fxfuser import execute
 from numerics import check_close
 from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxfuser
-from fxfuser import execute
 
 RAISE = {"on_error": "raise"}
 NUMBERS = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
