@@ -21,8 +21,8 @@ struct Call {
   py::object kwargs;               // the module's own keyword arguments; null when there are none
 };
 
-/// Arguments that can be compared without running Python code and can't change afterwards: a name, or a dictionary of flags,
-/// names and numbers.
+/// Arguments that can be compared without running Python code and can't change afterwards: a name, or a dictionary of flags and
+/// names.
 bool is_fixed(PyObject* parameters) {
   if (parameters == nullptr || PyUnicode_CheckExact(parameters)) return true;
   if (!PyDict_CheckExact(parameters)) return false;
@@ -83,6 +83,8 @@ OptionsPointer options_of(const Call& call) {
   std::swap(*last, fresh);
   return options;
 }
+
+py::object kwargs_of(const Call& call) { return call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs; }
 
 py::tuple tuple_of(PyObject* const* items, Py_ssize_t count) {
   py::tuple out(count);
@@ -186,7 +188,7 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
 py::object slow_call(const Call& call, const Handle& handle, PyObject* const* args, Py_ssize_t count) {
   const py::object executor = call.executor == nullptr ? py::str("nvfuser") : py::reinterpret_borrow<py::object>(call.executor);
   const py::object parameters = call.parameters == nullptr ? py::none() : py::reinterpret_borrow<py::object>(call.parameters);
-  const py::object kwargs = call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs;
+  const py::object kwargs = kwargs_of(call);
   return handle.slow(py::handle(call.module), tuple_of(args, count), kwargs, executor, parameters);
 }
 
@@ -206,7 +208,7 @@ py::object execute_call(const Call& call) {
   if (options.mode == executor::Mode::Aten) {
     // Named-tuple nodes don't run as they are; everything else is the module itself.
     return py::module_::import("fxfuser.fx_import").attr("run_aten")(py::handle(call.module), tuple_of(call.args, call.count),
-                                                                       call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs);
+                                                                       kwargs_of(call));
   }
   const std::shared_ptr<Handle> held = handle_of(call.module);  // caches may be cleared while the call runs
   const Handle& handle = *held;
@@ -215,8 +217,7 @@ py::object execute_call(const Call& call) {
   PyObject* const* args = call.args;
   Py_ssize_t count = call.count;
   if (handle.overrides != overrides_of(call.module)) {
-    const py::object kwargs = call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs;
-    return py::module_::import("fxfuser.lowering").attr("call_module")(py::handle(call.module), tuple_of(args, count), kwargs);
+    return py::module_::import("fxfuser.lowering").attr("call_module")(py::handle(call.module), tuple_of(args, count), kwargs_of(call));
   }
   const bool wrapped = count == 1 && call.kwargs.ptr() == nullptr && (PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]));
   py::object sequence;
@@ -229,7 +230,7 @@ py::object execute_call(const Call& call) {
     if (count == placeholders) return run_program(call, handle, options, args, count, args, count);
   }
   // Structured inputs, keyword inputs and defaults: flattened in Python by the module's own structure.
-  const py::object kwargs = call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs;
+  const py::object kwargs = kwargs_of(call);
   const py::object flat = py::module_::import("fxfuser.fx_import").attr("flatten_inputs")(py::handle(call.module), tuple_of(args, count), kwargs);
   if (flat.is_none()) wrong_count(handle, count, options.mode == executor::Mode::Strict);
   const auto pair = py::cast<py::tuple>(flat);
