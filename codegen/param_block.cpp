@@ -96,6 +96,19 @@ std::int64_t traffic_bytes(const Fusion& fusion) {
   return bytes;
 }
 
+namespace {
+
+/// "fxfuser_<kind>_<hash8>", which replaces kEntryName in the text.
+std::string name_kernel(const std::string& kind, std::string& text) {
+  const std::string name = "fxfuser_" + kind + "_" + ir::to_hex(ir::hash_bytes(text)).substr(0, 8);
+  for (std::size_t at = text.find(kEntryName); at != std::string::npos; at = text.find(kEntryName, at)) {
+    text.replace(at, std::string(kEntryName).size(), name);
+  }
+  return name;
+}
+
+}  // namespace
+
 void complete_source(KernelSource& source, const ParamBlock& params, const Fusion& fusion, const Schedule& schedule) {
   source.text = params.struct_text() + "\n" + source.text;
   source.name = name_kernel(std::string(name(schedule.kind)), source.text);
@@ -105,14 +118,6 @@ void complete_source(KernelSource& source, const ParamBlock& params, const Fusio
   source.ints = params.ints();
   source.bytes = traffic_bytes(fusion);
   source.slots_per_element = slots_per_element(fusion);
-}
-
-std::string name_kernel(const std::string& kind, std::string& text) {
-  const std::string name = "fxfuser_" + kind + "_" + ir::to_hex(ir::hash_bytes(text)).substr(0, 8);
-  for (std::size_t at = text.find(kEntryName); at != std::string::npos; at = text.find(kEntryName, at)) {
-    text.replace(at, std::string(kEntryName).size(), name);
-  }
-  return name;
 }
 
 }  // namespace fxfuser::codegen

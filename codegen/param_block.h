@@ -63,8 +63,7 @@ std::int64_t traffic_bytes(const Fusion& fusion);
 /// What is the same for every emitter once the text and the launches are there: the parameter block in front, the kernel's name
 /// in place of kEntryName, inputs, numbers and costs.
 void complete_source(KernelSource& source, const ParamBlock& params, const Fusion& fusion, const Schedule& schedule);
-/// "fxfuser_<kind>_<hash8>" from the text with the placeholder kEntryName in it; replaces the placeholder.
-std::string name_kernel(const std::string& kind, std::string& text);
+/// What stands for the kernel's name in an emitter's text and launches.
 inline constexpr const char* kEntryName = "FXF_ENTRY";
 
 }  // namespace fxfuser::codegen
