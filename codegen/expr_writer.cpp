@@ -1,5 +1,6 @@
 #include "codegen/expr_writer.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -197,6 +198,17 @@ std::string expression_text(const Fusion& fusion, std::uint32_t id, Target targe
 
 DType accumulator_dtype(const Expr& reduce) {
   return ir::compute_dtype(reduce.compute);
+}
+
+bool is_float_sum(const Expr& reduce) {
+  const ir::Expr& fold = reduce.row->fold;
+  return ir::is_floating(accumulator_dtype(reduce)) && fold.size() == 3 && fold[0].kind == ir::ExprPiece::Kind::Hole && fold[1].text == "+" && fold[2].kind == ir::ExprPiece::Kind::Hole;
+}
+
+int chain_bytes(const Expr& reduce, bool compensated) {
+  if (reduce.row->arg_state) return 16;
+  const int bytes = static_cast<int>(ir::itemsize(accumulator_dtype(reduce)));
+  return compensated && is_float_sum(reduce) ? 2 * bytes : std::max(bytes, 8);
 }
 
 std::string fold_text(const Expr& reduce, Target, const std::string& a, const std::string& b) {

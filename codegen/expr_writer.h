@@ -35,6 +35,10 @@ std::string arg_fold_text(const Expr& reduce, const std::string& a, const std::s
 std::string init_text(const Expr& reduce);
 std::string pre_text(const Expr& reduce, Target target, const std::string& self);
 std::string post_text(const Expr& reduce, Target target, const std::string& acc, const std::string& count);
+/// Does a Reduce add floating-point values, so that rounding errors can be carried along?
+bool is_float_sum(const Expr& reduce);
+/// Bytes that the chain of a Reduce takes in shared memory and in the workspace.
+int chain_bytes(const Expr& reduce, bool compensated);
 /// Register type the accumulator of a Reduce has (float for 16-bit and 32-bit floats, double, long long, bool).
 DType accumulator_dtype(const Expr& reduce);
 

@@ -129,6 +129,7 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpti
   std::int64_t deep = std::max<std::int64_t>(std::min<std::int64_t>(256, most) / lanes, 1);
   const std::int64_t blocks = ceil_div(across, lanes * s.vector) * other;
   if (blocks < arch.sm_count && n >= 1024) deep = std::max(deep, std::min<std::int64_t>(512, most) / lanes);
+  deep = std::min(deep, deepest_columns(fusion, arch, lanes * s.vector, s.compensated));
   while (deep > 1 && deep * 2 > n) deep /= 2;
   deep = std::max(deep, ceil_div(std::min(kWarpLanes, most), lanes));  // whole warps
   s.tier = Tier::MultiPass;

@@ -4,12 +4,17 @@
 
 #include <algorithm>
 
+#include "codegen/expr_writer.h"
+#include "codegen/fusion_passes.h"
+
 namespace fxfuser::codegen {
 namespace {
 
 constexpr std::size_t kMaxTensors = 64;    // pointers and their strides fit the 4 KiB of a launch
 constexpr std::int64_t kHostTask = 32768;  // elements of simple work that pay for waking a thread
 constexpr int kSimpleSlots = 8;            // a load, a store and a few operations
+
+constexpr std::int64_t kStaticShared = 48 * 1024;  // bytes a block may declare
 
 constexpr int kLoadSlots = 2;  // address and load
 constexpr int kStoreSlots = 2;
@@ -113,6 +118,12 @@ std::int64_t widest_itemsize(const Fusion& fusion) {
 std::int64_t host_grain(const Fusion& fusion, std::int64_t elements_per_item) {
   const std::int64_t work = std::max<std::int64_t>(slots_per_element(fusion) / kSimpleSlots, 1);
   return std::max<std::int64_t>(ceil_div(kHostTask, work * std::max<std::int64_t>(elements_per_item, 1)), 1);
+}
+
+std::int64_t deepest_columns(const Fusion& fusion, const ArchInfo& arch, std::int64_t width, bool compensated) {
+  std::int64_t bytes = 0;
+  for (const Accumulator& state : plan_passes(fusion).accumulators) bytes += chain_bytes(fusion.body[state.expr], compensated);
+  return floor_pow2(std::min(kStaticShared, arch.shared_per_block) / std::max<std::int64_t>(bytes * width, 1));
 }
 
 int slots_per_element(const Fusion& fusion) {

@@ -70,6 +70,7 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   // 8 deep; deeper where few tiles, or narrow ones, would leave the SMs short of loads.
   std::int64_t deep = std::min<std::int64_t>(256 / lanes, most / lanes);
   if (tiles * 8 < arch.sm_count) deep = std::min<std::int64_t>(512 / lanes, most / lanes);
+  deep = std::min(deep, deepest_columns(fusion, arch, lanes * s.vector, s.compensated));
   while (deep > 1 && deep > n) deep /= 2;
   deep = std::max<std::int64_t>(deep, ceil_div(std::min<std::int64_t>(kLanes, most), lanes));  // whole warps
   std::int64_t unroll = 8;
@@ -108,6 +109,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   s.index_bits = choose_index_bits(fusion);
   s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
   s.tier = Tier::MultiPass;
+  s.compensated = arch.target == Target::Cuda;
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
   if (arch.target == Target::Host)
     plan_host(fusion, s);

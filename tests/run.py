@@ -23,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 MEASURED = BUILD / "measured"
+# Files whose cases take minutes: one process a case of these names.
+SPLIT = {"test_gpu_rows": ("float32", "bfloat16", "float16", "float64", "int64", "int32", "bool")}
 QUICK = ("null", "test_execute", "test_errors", "test_layers")
 
 
@@ -48,7 +50,11 @@ def groups(gpu: bool) -> list[Group]:
     for folder in ("gpu",) if gpu else ("python", "emulator"):
         environment = sanitizers() if folder == "emulator" else {}
         for file in sorted((ROOT / "tests" / folder).glob("test_*.py")):
-            found.append(Group(file.stem, [sys.executable, "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider", "-p", "no:logging", str(file)], environment))
+            command = [sys.executable, "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider", "-p", "no:logging", str(file)]
+            if file.stem in SPLIT:
+                found += [Group(f"{file.stem}[{case}]", [*command, "-k", f"torch.{case}"], environment) for case in SPLIT[file.stem]]
+            else:
+                found.append(Group(file.stem, command, environment))
     return found
 
 
@@ -120,7 +126,7 @@ def main() -> int:
         file.unlink()
     os.environ["FXF_MEASURED"] = str(MEASURED)
     os.environ.setdefault("FXFUSER_CACHE_DIR", str(BUILD / "test_cache"))
-    workers = 1 if options.gpu else min(2, os.cpu_count() or 1)  # most of the time goes to compilers and to one Python thread
+    workers = max(1, min(8 if options.gpu else 2, (os.cpu_count() or 1) // (2 if options.gpu else 1)))  # most of the time goes to compilers and to one Python thread
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, chosen))
     print("slowest groups:")

@@ -142,13 +142,29 @@ std::string CudaWriter::accumulator_init(const Accumulator& state) const {
   return reduce.row->arg_state ? fmt::format("{}{{{}, 0x7fffffffffffffffLL}}", accumulator_type(state), init) : init;
 }
 
-std::string CudaWriter::fold_lambda(const Accumulator& state) const {
-  const Expr& reduce = fusion.body[state.expr];
-  const std::string type = accumulator_type(state);
-  if (reduce.row->arg_state) {
-    return fmt::format("[](const {0}& a, const {0}& b) {{ return ({1}) ? b : a; }}", type, arg_fold_text(reduce, "a.value", "b.value", "a.index", "b.index"));
+bool CudaWriter::is_compensated(const Accumulator& state) const { return schedule.compensated && is_float_sum(fusion.body[state.expr]); }
+
+std::string CudaWriter::chain_type(const Accumulator& state) const {
+  return is_compensated(state) ? "fxf_sum<" + accumulator_type(state) + ">" : accumulator_type(state);
+}
+
+std::string CudaWriter::chain_init(const Accumulator& state) const { return chained(state, accumulator_init(state)); }
+
+std::string CudaWriter::chained(const Accumulator& state, const std::string& text) const { return is_compensated(state) ? chain_type(state) + "{" + text + ", 0}" : text; }
+
+std::string CudaWriter::chain_fold(const Accumulator& state) const { return fmt::format("{}{}", is_compensated(state) ? "join" : "fold", state.expr); }
+
+void CudaWriter::declare_folds() {
+  for (const Accumulator& state : passes.accumulators) {
+    const Expr& reduce = fusion.body[state.expr];
+    const std::string type = accumulator_type(state);
+    if (reduce.row->arg_state) {
+      body.linef("const auto fold{0} = [](const {1}& a, const {1}& b) {{ return ({2}) ? b : a; }};", state.expr, type, arg_fold_text(reduce, "a.value", "b.value", "a.index", "b.index"));
+    } else {
+      body.linef("const auto fold{0} = []({1} a, {1} b) {{ return ({1})({2}); }};", state.expr, type, fold_text(reduce, Target::Cuda, "a", "b"));
+    }
+    if (is_compensated(state)) body.linef("const auto join{0} = []({1} a, {1} b) {{ return fxf_join(a, b); }};", state.expr, chain_type(state));
   }
-  return fmt::format("[]({0} a, {0} b) {{ return ({0})({1}); }}", type, fold_text(reduce, Target::Cuda, "a", "b"));
 }
 
 std::string CudaWriter::fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced) {
@@ -173,8 +189,8 @@ std::string CudaWriter::finished(const Accumulator& state, std::uint32_t result,
   const Expr& reduce = fusion.body[result];
   const std::string type = register_type(reduce.dtype);
   if (reduce.row->arg_state && reduce.reduce_output == 1) return fmt::format("({}){}.index", type, acc);
-  (void)state;
-  return fmt::format("({})({})", type, post_text(reduce, Target::Cuda, reduce.row->arg_state ? acc + ".value" : acc, params.reduced_count()));
+  const std::string value = reduce.row->arg_state ? acc + ".value" : is_compensated(state) ? "fxf_total(" + acc + ")" : acc;
+  return fmt::format("({})({})", type, post_text(reduce, Target::Cuda, value, params.reduced_count()));
 }
 
 void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads) {
@@ -199,7 +215,10 @@ void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, st
 
 namespace {
 
-std::int64_t cell_bytes(const CudaWriter& writer, const Accumulator& state) { return writer.fusion.body[state.expr].row->arg_state ? 16 : 8; }
+std::int64_t cell_bytes(const CudaWriter& writer, const Accumulator& state) {
+  const Expr& reduce = writer.fusion.body[state.expr];
+  return chain_bytes(reduce, writer.schedule.compensated);
+}
 
 }  // namespace
 

@@ -47,13 +47,21 @@ class CudaWriter {
   void store(std::size_t output);
   std::string guard_of(std::size_t output);
 
-  /// Type of an accumulator, and the lambda that folds two of them.
+  /// Type of an accumulator of neighbouring elements.
   std::string accumulator_type(const Accumulator& state) const;
   std::string accumulator_init(const Accumulator& state) const;
-  std::string fold_lambda(const Accumulator& state) const;
+  /// Type of the accumulator of a whole thread, warp, block or slab: the same, or in a compensated schedule a sum and its error.
+  bool is_compensated(const Accumulator& state) const;
+  std::string chain_type(const Accumulator& state) const;
+  std::string chain_init(const Accumulator& state) const;
+  /// `text`, of the accumulator's type, as one of the chain's type.
+  std::string chained(const Accumulator& state, const std::string& text) const;
+  /// Declares the functions that fold two of either, and gives the name of the chain's.
+  void declare_folds();
+  std::string chain_fold(const Accumulator& state) const;
   /// Statement that folds the element at the current point into `acc`.
   std::string fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced);
-  /// The finished value of one result from its accumulator.
+  /// The finished value of one result from its chain's accumulator.
   std::string finished(const Accumulator& state, std::uint32_t result, const std::string& acc);
 
   void close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads);

@@ -51,7 +51,7 @@ class Columns {
       w_.body.linef("const {} chunk = (length + split - 1) / split;", w_.index());
       w_.body.linef("const {} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
     }
-    for (const Accumulator& state : passes_.accumulators) w_.body.linef("const auto fold{} = {};", state.expr, w_.fold_lambda(state));
+    w_.declare_folds();
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_values(pass);
       loop(pass);
@@ -124,8 +124,8 @@ class Columns {
     }
     if (roots.empty()) return;
     for (const Accumulator* state : states) {
-      w_.body.linef("{} acc{}[{}];", w_.accumulator_type(*state), state->expr, vector_);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
+      w_.body.linef("{} acc{}[{}];", w_.chain_type(*state), state->expr, vector_);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.chain_init(*state));
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     // A run of reduced points is in flight at once, each with a fold of its own; these meet by halves.
@@ -164,7 +164,8 @@ class Columns {
     w_.body.end();
     w_.body.end();
     for (const Accumulator* state : states) {
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fold{1}(acc{1}[e], fxf_fold_parts<{2}>(run{1} + e * {2}, fold{1}));", vector_, state->expr, run);
+      const std::string folded = fmt::format("fxf_fold_parts<{0}>(run{1} + e * {0}, fold{1})", run, state->expr);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = {2}(acc{1}[e], {3});", vector_, state->expr, w_.chain_fold(*state), w_.chained(*state, folded));
     }
     w_.body.end();
     meet(states);
@@ -182,13 +183,13 @@ class Columns {
   void meet(const std::vector<const Accumulator*>& states) {
     if (deep_ == 1 || states.empty()) return;
     for (const Accumulator* state : states) {
-      w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.accumulator_type(*state), state->expr, s_.threads * vector_);
+      w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(*state), state->expr, s_.threads * vector_);
       w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) FXF_PLACE(scratch{1}, (deep * {0} + e) * {2} + lane, acc{1}[e]);", vector_, state->expr, across_);
     }
     w_.body.line("fxf_barrier();");
     for (const Accumulator* state : states) {
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fxf_fold_column<{2}>(scratch{1}, e * {3} + lane, {4}, fold{1});", vector_, state->expr, deep_, across_,
-                    vector_ * across_);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fxf_fold_column<{2}>(scratch{1}, e * {3} + lane, {4}, {5});", vector_, state->expr, deep_, across_,
+                    vector_ * across_, w_.chain_fold(*state));
     }
   }
 
@@ -213,7 +214,7 @@ class Columns {
     w_.body.linef("const {} cell = ({} * {} + {}) * split + slab;", w_.index(), outer, w_.params.size(inner_), w_.index_name(inner_));
     for (std::size_t i = 0; i < passes_.accumulators.size(); ++i) {
       const Accumulator& state = passes_.accumulators[i];
-      w_.body.linef("fxf_put_partial(({}*)(workspace + {}) + cell, acc{}[e]);", w_.accumulator_type(state),
+      w_.body.linef("fxf_put_partial(({}*)(workspace + {}) + cell, acc{}[e]);", w_.chain_type(state),
                     w_.params.number(fmt::format("partial{}", state.expr), partial_offset(w_, i)), state.expr);
     }
     end_elements();

@@ -48,7 +48,7 @@ class Rows {
       w_.body.linef("const {0} chunk = (length / {1} + split - 1) / split * {1};", w_.index(), vector_);
       w_.body.linef("const {0} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
     }
-    for (const Accumulator& state : passes_.accumulators) w_.body.linef("const auto fold{} = {};", state.expr, w_.fold_lambda(state));
+    w_.declare_folds();
     if (resident_) load_resident();
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_values(pass);
@@ -148,6 +148,14 @@ class Rows {
     }
   }
 
+  /// Is every pack folded into the chain as it comes? Else each place of the packs has a chain of its own.
+  bool is_chained(const Accumulator& state) const { return vector_ == 1 || w_.is_compensated(state); }
+
+  void declare_parts(const Accumulator& state) {
+    w_.body.linef("{} part{}[{}];", w_.accumulator_type(state), state.expr, vector_);
+    w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) part{}[e] = {};", vector_, state.expr, w_.accumulator_init(state));
+  }
+
   bool needed_after(std::uint32_t pass, std::uint32_t id) const {
     for (std::uint32_t later = pass + 1; later < passes_.count; ++later) {
       const auto ids = ids_of(later);
@@ -164,12 +172,8 @@ class Rows {
     if (roots.empty()) return;
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     for (const Accumulator* state : states) {
-      if (vector_ == 1) {
-        w_.body.linef("{} acc{} = {};", w_.accumulator_type(*state), state->expr, w_.accumulator_init(*state));
-      } else {
-        w_.body.linef("{} part{}[{}];", w_.accumulator_type(*state), state->expr, vector_);
-        w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) part{}[e] = {};", vector_, state->expr, w_.accumulator_init(*state));
-      }
+      if (is_chained(*state)) w_.body.linef("{} acc{} = {};", w_.chain_type(*state), state->expr, w_.chain_init(*state));
+      else declare_parts(*state);
     }
     std::vector<std::uint32_t> keeps;
     if (resident_ && pass + 1 < passes_.count) {
@@ -182,8 +186,8 @@ class Rows {
     begin_packs();
     elements(ids, states, outputs, keeps);
     end_packs();
-    if (vector_ > 1) {
-      for (const Accumulator* state : states) w_.body.linef("{0} acc{1} = fxf_fold_parts<{2}>(part{1}, fold{1});", w_.accumulator_type(*state), state->expr, vector_);
+    for (const Accumulator* state : states) {
+      if (!is_chained(*state)) w_.body.linef("{0} acc{1} = fxf_fold_parts<{2}>(part{1}, fold{1});", w_.accumulator_type(*state), state->expr, vector_);
     }
     for (std::uint32_t id : keeps) {
       available_[id] = true;
@@ -210,6 +214,9 @@ class Rows {
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
     }
+    for (const Accumulator* state : states) {
+      if (w_.is_compensated(*state)) declare_parts(*state);
+    }
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
     if (vector_ > 1) w_.index_name = [this, plain_index](std::size_t axis) { return axis == inner_ ? "(" + plain_index(axis) + " + e)" : plain_index(axis); };
@@ -220,13 +227,21 @@ class Rows {
       else w_.statement(id);
     }
     for (std::uint32_t id : keeps) w_.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector_);
-    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, vector_ > 1 ? fmt::format("part{}[e]", state->expr) : fmt::format("acc{}", state->expr), reduced_));
+    for (const Accumulator* state : states) {
+      const bool direct = vector_ == 1 && !w_.is_compensated(*state);
+      w_.body.line(w_.fold_element(*state, direct ? fmt::format("acc{}", state->expr) : fmt::format("part{}[e]", state->expr), reduced_));
+    }
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
       else w_.store(output);
     }
     w_.index_name = plain_index;
     w_.body.end();
+    for (const Accumulator* state : states) {
+      if (!w_.is_compensated(*state)) continue;
+      const std::string folded = fmt::format("fxf_fold_parts<{0}>(part{1}, fold{1})", vector_, state->expr);
+      w_.body.linef("acc{0} = {1}(acc{0}, {2});", state->expr, w_.chain_fold(*state), w_.chained(*state, folded));
+    }
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
     }
@@ -234,18 +249,24 @@ class Rows {
   }
 
   /// Across the threads of a row: in a warp by shuffles, beyond it through shared memory with one barrier a pass.
-  void fold_rows(const std::vector<const Accumulator*>& states) {
+  void across_threads(const std::vector<const Accumulator*>& states) {
     const int lanes = s_.threads_per_row;
     if (lanes > 32) {
       for (const Accumulator* state : states) {
-        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
-        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, fold{0});", state->expr);
+        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(*state), state->expr, std::max(s_.threads / 32, 1));
+        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, {1});", state->expr, w_.chain_fold(*state));
       }
       if (!states.empty()) w_.body.line("fxf_barrier();");
     }
     for (const Accumulator* state : states) {
-      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, fold{0});", state->expr, lanes);
-      else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", state->expr, lanes);
+      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, {2});", state->expr, lanes, w_.chain_fold(*state));
+      else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state->expr, lanes, w_.chain_fold(*state));
+    }
+  }
+
+  void fold_rows(const std::vector<const Accumulator*>& states) {
+    across_threads(states);
+    for (const Accumulator* state : states) {
       for (std::uint32_t result : state->results) {
         const Expr& reduce = fusion_.body[result];
         w_.body.linef("const {} v{} = {};{}", register_type(reduce.dtype), result, w_.finished(*state, result, fmt::format("acc{}", state->expr)), comment_of(reduce));
@@ -269,20 +290,10 @@ class Rows {
   void partials() {
     std::vector<const Accumulator*> states;
     for (const Accumulator& state : passes_.accumulators) states.push_back(&state);
-    const int lanes = s_.threads_per_row;
-    if (lanes > 32) {
-      for (const Accumulator* state : states) {
-        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.accumulator_type(*state), state->expr, std::max(s_.threads / 32, 1));
-        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, fold{0});", state->expr);
-      }
-      w_.body.line("fxf_barrier();");
-    }
+    across_threads(states);
     for (std::size_t i = 0; i < states.size(); ++i) {
-      const std::uint32_t id = states[i]->expr;
-      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, fold{0});", id, lanes);
-      else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", id, lanes);
-      w_.body.linef("if (live && lane == 0) fxf_put_partial(({}*)(workspace + {}) + row * split + slab, acc{});", w_.accumulator_type(*states[i]),
-                    w_.params.number(fmt::format("partial{}", id), partial_offset(w_, i)), id);
+      w_.body.linef("if (live && lane == 0) fxf_put_partial(({}*)(workspace + {}) + row * split + slab, acc{});", w_.chain_type(*states[i]),
+                    w_.params.number(fmt::format("partial{}", states[i]->expr), partial_offset(w_, i)), states[i]->expr);
     }
   }
 
@@ -317,23 +328,23 @@ void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
     w.decompose("here", kept);
   }
   const std::string split = w.params.number("split", w.schedule.split);
+  w.declare_folds();
   std::vector<bool> available(fusion.body.size(), false);
   for (std::size_t i = 0; i < w.passes.accumulators.size(); ++i) {
     const Accumulator& state = w.passes.accumulators[i];
-    const std::string type = w.accumulator_type(state);
-    w.body.linef("const auto fold{} = {};", state.expr, w.fold_lambda(state));
-    w.body.linef("{} acc{} = {};", type, state.expr, w.accumulator_init(state));
+    const std::string type = w.chain_type(state), fold = w.chain_fold(state);
+    w.body.linef("{} acc{} = {};", type, state.expr, w.chain_init(state));
     const std::string base = w.params.number(fmt::format("partial{}", state.expr), partial_offset(w, i));
     w.body.linef("{0} part{1}[{2}];\nFXF_UNROLL for (int u = 0; u < {2}; ++u) part{1}[u] = acc{1};", type, state.expr, kParts);
     w.body.begin(fmt::format("for (int first = lane; live && first < {}; first += {})", split, kLanes * kParts));
     w.body.line("FXF_UNROLL");
     w.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", kParts));
     w.body.linef("const int slab = first + u * {};", kLanes);
-    w.body.linef("if (slab < {0}) part{1}[u] = fold{1}(part{1}[u], fxf_get_fresh((const {2}*)(workspace + {3}) + row * {0} + slab));", split, state.expr, type, base);
+    w.body.linef("if (slab < {0}) part{1}[u] = {4}(part{1}[u], fxf_get_fresh((const {2}*)(workspace + {3}) + row * {0} + slab));", split, state.expr, type, base, fold);
     w.body.end();
     w.body.end();
-    w.body.linef("acc{0} = fxf_fold_parts<{1}>(part{0}, fold{0});", state.expr, kParts);
-    w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, fold{0});", state.expr, kLanes);
+    w.body.linef("acc{0} = fxf_fold_parts<{1}>(part{0}, {2});", state.expr, kParts, fold);
+    w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state.expr, kLanes, fold);
     for (std::uint32_t result : state.results) {
       w.body.linef("const {} v{} = {};", register_type(fusion.body[result].dtype), result, w.finished(state, result, fmt::format("acc{}", state.expr)));
       available[result] = true;

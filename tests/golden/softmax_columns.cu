@@ -1,4 +1,4 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 1, cluster 1, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 1, cluster 1, compensated sums, grain 1
 struct Params {
   void* ptr[2];
   long long n[5];
@@ -87,13 +87,13 @@ FXF_KERNEL(128) fxfuser_pointwise_cf7aa998(const FXF_PARAM Params p) {
   }
 }
 
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 1, cluster 1, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 1, cluster 1, compensated sums, grain 1
 struct Params {
   void* ptr[2];
   long long n[5];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_76c21b9b(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_reduction_34da5937(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   const int tiles = (int)p.n[0];
@@ -106,8 +106,9 @@ FXF_KERNEL(512) fxfuser_reduction_76c21b9b(const FXF_PARAM Params p) {
   const bool live = i1 < size1;
   const int length = column_length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  float acc1[4];
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = 0.0f;
+  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
+  fxf_sum<float> acc1[4];
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
   for (int first = deep; live && first < length; first += 128) {
     float run1[32];
     FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
@@ -124,15 +125,15 @@ FXF_KERNEL(512) fxfuser_reduction_76c21b9b(const FXF_PARAM Params p) {
         }
       }
     }
-    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
+    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
   }
-  typedef float state1;
+  typedef fxf_sum<float> state1;
   FXF_SHARED(state1, scratch1, 2048);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, fold1);
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, join1);
   float r1[4];  // sum
-  FXF_UNROLL for (int e = 0; e < 4; ++e) r1[e] = (float)(acc1[e]);
+  FXF_UNROLL for (int e = 0; e < 4; ++e) r1[e] = (float)(fxf_total(acc1[e]));
   if (live && deep == 0) {
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 32, cluster 1, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 32, cluster 1, compensated sums, grain 1
 struct Params {
   void* ptr[3];
   long long n[8];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_e08ddff2(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_reduction_8a465848(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -22,8 +22,9 @@ FXF_KERNEL(512) fxfuser_reduction_e08ddff2(const FXF_PARAM Params p) {
   const int chunk = (length + split - 1) / split;
   const int low = slab * chunk, high = low + chunk < length ? low + chunk : length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  float acc1[4];
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = 0.0f;
+  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
+  fxf_sum<float> acc1[4];
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
   for (int first = low + deep; live && first < high; first += 128) {
     float run1[32];
     FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
@@ -40,22 +41,22 @@ FXF_KERNEL(512) fxfuser_reduction_e08ddff2(const FXF_PARAM Params p) {
         }
       }
     }
-    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
+    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
   }
-  typedef float state1;
+  typedef fxf_sum<float> state1;
   FXF_SHARED(state1, scratch1, 2048);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, fold1);
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, join1);
   if (live && deep == 0) {
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
       const int cell = (0 * size1 + (i1 + e)) * split + slab;
-      fxf_put_partial((float*)(workspace + partial1) + cell, acc1[e]);
+      fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + cell, acc1[e]);
     }
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_e08ddff2_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_8a465848_finish(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -73,19 +74,20 @@ FXF_KERNEL(256) fxfuser_reduction_e08ddff2_finish(const FXF_PARAM Params p) {
   const int here = live ? row : 0;
   const int i1 = here;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  float acc1 = 0.0f;
-  float part1[4];
+  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
+  fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
+  fxf_sum<float> part1[4];
   FXF_UNROLL for (int u = 0; u < 4; ++u) part1[u] = acc1;
   for (int first = lane; live && first < split; first += 128) {
     FXF_UNROLL
     for (int u = 0; u < 4; ++u) {
       const int slab = first + u * 32;
-      if (slab < split) part1[u] = fold1(part1[u], fxf_get_fresh((const float*)(workspace + partial1) + row * split + slab));
+      if (slab < split) part1[u] = join1(part1[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial1) + row * split + slab));
     }
   }
-  acc1 = fxf_fold_parts<4>(part1, fold1);
-  acc1 = fxf_fold_lanes<32>(acc1, fold1);
-  const float v1 = (float)(acc1);
+  acc1 = fxf_fold_parts<4>(part1, join1);
+  acc1 = fxf_fold_lanes<32>(acc1, join1);
+  const float v1 = (float)(fxf_total(acc1));
   if (live && lane == 0) {
     fxf_put(out0, i1, v1);
   }

@@ -7,6 +7,24 @@ struct fxf_arg {
   I index;
 };
 
+// A floating-point sum and what its additions lost (two-sum, Knuth, The Art of Computer Programming 2, 4.2.2).
+template <class T>
+struct fxf_sum {
+  T value;
+  T lost;
+};
+template <class T>
+FXF_INLINE fxf_sum<T> fxf_join(fxf_sum<T> a, fxf_sum<T> b) {
+  const T value = a.value + b.value;
+  const T mine = value - b.value, other = value - mine;
+  return fxf_sum<T>{value, a.lost + b.lost + ((a.value - mine) + (b.value - other))};
+}
+// Where the sum overflowed, or met an infinity, what was lost is no number.
+template <class T>
+FXF_INLINE T fxf_total(fxf_sum<T> sum) {
+  return fxf_isfinite(sum.lost) ? sum.value + sum.lost : sum.value;
+}
+
 // Over groups of `Lanes` neighbouring lanes of a warp, a power of two: all lanes get the result.
 template <int Lanes, class A, class Fold>
 FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {
