@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import fxfuser
@@ -34,24 +35,27 @@ def check_sample(sample: Sample, ours: tuple[Any, ...], eager: tuple[Any, ...]) 
     check_close(ours, eager, name)
 
 
-def _moved(gm: torch.fx.GraphModule, args: tuple[Any, ...], device: str) -> tuple[Any, ...]:
-    """Samples were traced on the CPU: values, forecasts and device arguments go to `device`."""
-    args = tuple(value.to(device) if isinstance(value, torch.Tensor) else value for value in args)
-    for node, value in zip((n for n in gm.graph.nodes if n.op == "placeholder"), args, strict=True):
-        node.meta["val"] = value
-    for node in gm.graph.nodes:
-        if node.op == "call_function":
-            node.meta["val"] = pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, node.meta.get("val"))
-            node.kwargs = {key: torch.device(device) if isinstance(value, torch.device) else value for key, value in node.kwargs.items()}
-            node.args = tuple(torch.device(device) if isinstance(value, torch.device) else value for value in node.args)
-    gm.recompile()
-    return args
+def _moved(sample: Sample, device: str) -> Sample | None:
+    """A sample that was traced on the CPU with its values, forecasts and device arguments on `device`; None if eager refuses it there."""
+    args = tuple(value.to(device) if isinstance(value, torch.Tensor) else value for value in sample.args)
+    for node in sample.graph.nodes:
+        if node.op != "call_function":
+            continue
+        node.meta["val"] = pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, node.meta.get("val"))
+        node.kwargs = {key: torch.device(device) if isinstance(value, torch.device) else value for key, value in node.kwargs.items()}
+        node.args = tuple(torch.device(device) if isinstance(value, torch.device) else value for value in node.args)
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and not node.all_input_nodes and any(argument.name == "device" for argument in schema.arguments):
+            node.kwargs = {**node.kwargs, "device": torch.device(device)}
+    try:
+        torch.fx.GraphModule(torch.nn.Module(), sample.graph)(*args)
+    except (RuntimeError, NotImplementedError):
+        return None
+    return replace(sample, args=args)
 
 
-def _check_batch(batch: list[Sample], device: str, fused: set[str]) -> Iterator[str]:
+def _check_batch(batch: list[Sample], fused: set[str]) -> Iterator[str]:
     gm, args, starts = combine(batch)
-    if device != "cpu":
-        args = _moved(gm, args, device)
     ours: tuple[Any, ...] | None = None
     try:
         eager = gm(*args)
@@ -79,10 +83,12 @@ def check_rows(dtype: torch.dtype, device: str = "cpu", each: int = 2) -> int:
     """Runs all samples of a dtype; returns how many targets ran in generated kernels, or fails with every problem."""
     targets = table_targets()
     chosen = [sample for sample in (*samples((dtype,), each), *direct_samples(dtype)) if sample.target in targets]
+    if device != "cpu":
+        chosen = [moved for moved in (_moved(sample, device) for sample in chosen) if moved is not None]
     assert chosen
     fused: set[str] = set()
     problems: list[str] = []
     for start in range(0, len(chosen), _BATCH):
-        problems += _check_batch(chosen[start : start + _BATCH], device, fused)
+        problems += _check_batch(chosen[start : start + _BATCH], fused)
     assert not problems, f"{len(problems)} problems:\n" + "\n".join(problems[:60])
     return len(fused)
