@@ -120,24 +120,9 @@ Attr translated(const Attr& attr, const std::unordered_map<ValueId, ValueId>& va
   return out;
 }
 
-bool is_channels_last(const ir::TensorMeta& meta) {
-  if (meta.sizes.size() != 4 || meta.strides[1] != 1 || ir::is_contiguous(meta)) return false;
-  std::int64_t expected = 1;
-  for (std::size_t d : {std::size_t{1}, std::size_t{3}, std::size_t{2}, std::size_t{0}}) {
-    if (meta.sizes[d] == 1) continue;
-    if (meta.strides[d] != expected) return false;
-    expected *= meta.sizes[d];
-  }
-  return true;
-}
-
-Sizes channels_last(const Sizes& sizes) {
-  return {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
-}
-
 /// Eager's strides for a composite's result, by the row's rule, from the metas of the tensors it took.
 Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, const std::vector<const ir::TensorMeta*>& operands) {
-  if (rule == "view" || operands.empty()) return result.strides;
+  if (rule == "view" || rule == "own" || operands.empty()) return result.strides;
   if (rule == "iterator") {
     std::vector<const ir::TensorMeta*> taking_part;
     for (const ir::TensorMeta* meta : operands) {
@@ -148,8 +133,6 @@ Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, cons
   if (rule == "like_self" && operands[0]->sizes == result.sizes) {
     return ir::is_non_overlapping_and_dense(*operands[0]) ? operands[0]->strides : ir::iterator_strides(result.sizes, {operands[0]});
   }
-  const bool last = result.sizes.size() == 4 && std::all_of(operands.begin(), operands.end(), [](const ir::TensorMeta* meta) { return meta->sizes.size() != 4 || is_channels_last(*meta); });
-  if (rule == "channels" && last) return channels_last(result.sizes);
   return ir::contiguous_strides(result.sizes);
 }
 
@@ -186,7 +169,7 @@ class Decomposer {
       results = builder_.calls(here.row->op, std::move(args));
     }
     FXF_CHECK(results.size() >= original.outputs.size(), NotImplemented, "{}: {} results, {} expected", here.name, results.size(), original.outputs.size());
-    if (here.row->kind == ir::OpKind::Composite || here.row->strides == "channels") set_strides(here, before, results);
+    if (here.row->kind == ir::OpKind::Composite || here.row->strides == "like_self") set_strides(here, before, results);
     for (std::size_t i = 0; i < original.outputs.size(); ++i) values_[original.outputs[i]] = results[i];
     builder_.set_node(nullptr);
   }

@@ -79,7 +79,7 @@ struct OpRow {
   std::string fallback;             // ATen overload that a prims/nvprims target runs as
   std::vector<std::string> writes;  // hidden writes
   std::vector<std::string> checks;  // names of extra predicates
-  std::string strides = "iterator";  // stride rule of the eager result: iterator, contiguous, like_self, view, channels
+  std::string strides = "iterator";  // stride rule of the eager result: iterator, contiguous, like_self, view, own (as its decomposition says)
   int cost_slots = 1;               // issue slots an element
   int cost_special = 0;             // special-function ops an element
   bool metadata_only = false;       // launches nothing on its own (views, composites that are views)

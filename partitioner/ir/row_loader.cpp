@@ -42,7 +42,7 @@ const Words<ResultRule>& results() {
   return words;
 }
 
-constexpr std::array<std::string_view, 5> kStrides{"iterator", "contiguous", "like_self", "view", "channels"};
+constexpr std::array<std::string_view, 5> kStrides{"iterator", "contiguous", "like_self", "view", "own"};
 
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
