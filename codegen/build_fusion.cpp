@@ -120,6 +120,7 @@ void FusionBuilder::build_once() {
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) fusion_.axes[axis].reduced = ((reduced_ >> axis) & 1) != 0;
   std::sort(fusion_.outputs.begin(), fusion_.outputs.end(), [](const FusionOutput& a, const FusionOutput& b) { return a.value < b.value; });
   analyze(fusion_);
+  check_columns();
   for (const FusionOutput& output : fusion_.outputs) check_output(output, anchors_.at(output.value));
 }
 
@@ -131,6 +132,24 @@ void FusionBuilder::place_output(ir::ValueId value) {
   output.expr = demand(value, map);
   output.form = dot(map, output.meta.strides, axis_count());
   fusion_.outputs.push_back(std::move(output));
+}
+
+std::uint64_t FusionBuilder::long_axes() const {
+  std::uint64_t mask = 0;
+  for (std::size_t axis = 0; axis < axis_count(); ++axis) {
+    if (axes_[axis].size != 1) mask |= std::uint64_t{1} << axis;
+  }
+  return mask;
+}
+
+/// Folded columns are complete when the last row is: no row may read them.
+void FusionBuilder::check_columns() const {
+  for (const Expr& expr : fusion_.body) {
+    if (!expr.folds_columns) continue;
+    if ((expr.depends & ~reduced_ & long_axes()) != 0) refuse_shape("a row needs the sums of the columns");
+    if (expr.kind == ExprKind::Reduce && (expr.over & reduced_) != 0) refuse_shape("sums of columns are reduced further");
+    if (expr.kind == ExprKind::Reduce && fusion_.body[expr.operands[0]].folds_columns) refuse_shape("sums of columns are reduced further");
+  }
 }
 
 /// Each element is written by exactly one point: the logical index over the output's axes is a mixed-radix number without gaps.
@@ -153,12 +172,11 @@ void FusionBuilder::check_output(const FusionOutput& output, const Map& map) con
     expected *= size;
   }
   if (expected != meta.numel() || logical.offset != 0) refuse_shape("an output is not covered");
-  std::uint64_t kept = 0;
-  for (std::size_t axis = 0; axis < axis_count(); ++axis) {
-    if (axes_[axis].size != 1) kept |= std::uint64_t{1} << axis;
+  const std::uint64_t reduced = reduced_ & long_axes(), kept = long_axes() & ~reduced_;
+  if (fusion_.body[output.expr].folds_columns) {
+    if (used != reduced) refuse_shape("sums of columns are stored along other axes");
+    return;
   }
-  const std::uint64_t reduced = reduced_ & kept;
-  kept &= ~reduced_;
   if ((used & kept) != kept) refuse_shape("an output lacks an axis of the space");
   if ((used & reduced) != 0 && (used & reduced) != reduced) refuse_shape("an output has some of the reduced axes");
   if ((fusion_.body[output.expr].depends & ~used) != 0) refuse_shape("an output depends on an axis that it lacks");
@@ -304,8 +322,9 @@ std::uint32_t FusionBuilder::reduction(const ir::Node& node, std::uint32_t outpu
   const ir::Attr& keep = ir::arg(node, "keepdim");
   const bool keepdim = !keep.is_none() && keep.as_bool();
 
-  const std::uint64_t used = axes_in(map);
-  if ((used & reduced_) != 0) refuse_shape("a reduced value is needed along its own axis");
+  const std::uint64_t used = axes_in(map) & long_axes();
+  const bool columns = (used & reduced_) != 0;  // a fold over the kept axes, beside others over the reduced ones
+  if (columns && used != reduced_) refuse_shape("a reduced value is needed along its own axis");
   Affine linear = constant(axis_count(), 0);
   std::uint64_t complement = 0;
   std::int64_t weight = 1;
@@ -323,10 +342,10 @@ std::uint32_t FusionBuilder::reduction(const ir::Node& node, std::uint32_t outpu
     folded_count *= sizes[d];
   }
   if (folded_count != weight) refuse_shape("reduces over other axes");
-  if (reduces_ && complement != reduced_) refuse_shape("reduces over other axes");
+  if (!columns && reduces_ && complement != reduced_) refuse_shape("reduces over other axes");
   const Map folded_map = take_apart(linear, folded_sizes);
   reduces_ = true;
-  reduced_ = complement;
+  if (!columns) reduced_ = complement;
 
   Map operand_map;
   std::size_t at_kept = 0, at_folded = 0;

@@ -76,14 +76,17 @@ std::int64_t Fusion::reduced_numel() const {
 bool Fusion::has_reduction() const { return reduced_mask() != 0; }
 
 void analyze(Fusion& fusion) {
+  const std::uint64_t reduced = fusion.reduced_mask();
   for (std::size_t id = 0; id < fusion.body.size(); ++id) {
     Expr& expr = fusion.body[id];
     expr.depends = 0;
     expr.stage = 0;
+    expr.folds_columns = expr.kind == ExprKind::Reduce && expr.over != 0 && reduced != 0 && (expr.over & reduced) == 0;
     const auto take = [&](std::uint32_t operand) {
       FXF_ASSERT(operand < id, "expression {} reads {} before it is made", id, operand);
       expr.depends |= fusion.body[operand].depends;
       expr.stage = std::max(expr.stage, fusion.body[operand].stage);
+      expr.folds_columns = expr.folds_columns || fusion.body[operand].folds_columns;
     };
     for (std::uint32_t operand : expr.operands) take(operand);
     for (const Indirect& term : expr.indirect) take(term.expr);
@@ -91,7 +94,7 @@ void analyze(Fusion& fusion) {
     for (const Bound& bound : expr.bounds) expr.depends |= axes_in(bound.form);
     if (expr.kind == ExprKind::Reduce) {
       expr.depends &= ~expr.over;
-      ++expr.stage;
+      if (!expr.folds_columns) ++expr.stage;
     }
   }
 }

@@ -6,7 +6,8 @@
 //
 // Levels: an expression that depends on a reduced axis is "full", one that depends on kept axes only is "row", one on
 // reduced axes only is "column" (evaluated like a full one), one on none is "scalar". A Reduce turns a full value into a
-// row value. stage(e) = number of Reduce nodes on the longest path to e: values of stage s+1 need the rows of stage s.
+// row value; a Reduce over the kept axes (a column sum beside row reductions) turns it into a value of its own, "folded
+// columns", that nothing but outputs of the columns' size may read. stage(e) = number of Reduce nodes on the longest path to e: values of stage s+1 need the rows of stage s.
 
 #include <cstdint>
 #include <string>
@@ -70,11 +71,12 @@ struct Expr {
   Affine form;                               // Load: address in elements; Index: the value
   std::vector<Indirect> indirect;            // Load
   std::vector<Bound> bounds;                 // Load: guard; Select: condition
-  std::uint64_t over = 0;                    // Reduce: bit a set = axis a is folded
+  std::uint64_t over = 0;                    // Reduce: bit a set = axis a is folded; all reduced axes, or all kept ones
   std::uint32_t reduce_output = 0;           // Reduce with arg_state: 0 the value, 1 the index (two Exprs, same operands)
   // set by analyze():
   std::uint64_t depends = 0;                 // axes the value depends on
   std::uint32_t stage = 0;
+  bool folds_columns = false;                // a Reduce over the kept axes while others are reduced, or what follows from one
   std::string note;                          // provenance: "%12 = aten.mul"
 };
 

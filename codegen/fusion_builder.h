@@ -37,6 +37,9 @@ class FusionBuilder {
   void set_domain();
   void build_once();
   void place_output(ir::ValueId value);
+  /// Bit a set: axis a has more (or fewer) than one element.
+  std::uint64_t long_axes() const;
+  void check_columns() const;
   void check_output(const FusionOutput& output, const Map& map) const;
 
   /// The expression that value has at a map (under the guards that hold now).

@@ -29,8 +29,13 @@ Passes plan_passes(const Fusion& fusion) {
       const std::uint32_t after = fusion.body[operand].kind == ExprKind::Reduce ? out.pass[operand] + 1 : out.pass[operand];
       out.pass[id] = std::max(out.pass[id], after);
     });
-    out.full[id] = expr.kind != ExprKind::Reduce && (expr.depends & reduced) != 0;
+    out.full[id] = expr.kind != ExprKind::Reduce && !expr.folds_columns && (expr.depends & reduced) != 0;
     if (expr.kind != ExprKind::Reduce) continue;
+    if (expr.folds_columns) {
+      out.columns.push_back({id, {id}, out.pass[id]});
+      out.count = std::max(out.count, out.pass[id] + 1);
+      continue;
+    }
     out.count = std::max(out.count, out.pass[id] + 1);
     auto shared = std::find_if(out.accumulators.begin(), out.accumulators.end(),
                                [&](const Accumulator& state) { return shares_state(fusion, fusion.body[state.expr], expr); });
@@ -62,8 +67,15 @@ std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::u
   return out;
 }
 
+bool is_column_output(const Fusion& fusion, std::size_t output) { return fusion.body[fusion.outputs[output].expr].folds_columns; }
+
+bool is_row_output(const Fusion& fusion, const Passes& passes, std::size_t output) {
+  return !is_full_output(fusion, passes, output) && !is_column_output(fusion, output);
+}
+
 bool is_full_output(const Fusion& fusion, const Passes& passes, std::size_t output) {
   const FusionOutput& out = fusion.outputs[output];
+  if (is_column_output(fusion, output)) return false;
   if (passes.full[out.expr]) return true;
   const std::uint64_t reduced = fusion.reduced_mask();
   for (std::size_t axis = 0; axis < fusion.axes.size(); ++axis) {

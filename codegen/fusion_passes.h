@@ -20,7 +20,8 @@ struct Passes {
   std::uint32_t count = 0;                      // loops over the reduced axes
   std::vector<std::uint32_t> pass;              // per expression: the first loop in which (or before which) it can be had
   std::vector<Accumulator> accumulators;
-  std::vector<bool> full;                       // per expression: depends on a reduced axis
+  std::vector<bool> full;                       // per expression: depends on a reduced axis, and is had inside a pass
+  std::vector<Accumulator> columns;             // folds over the kept axes: fed in their pass, complete after the last row
 };
 
 Passes plan_passes(const Fusion& fusion);
@@ -28,7 +29,13 @@ Passes plan_passes(const Fusion& fusion);
 /// Expressions that `roots` need, ascending, not going below expressions for which `available` holds (those are left out).
 std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::uint32_t>& roots, const std::vector<bool>& available);
 
+/// Is an output made from folded columns, after the last row?
+bool is_column_output(const Fusion& fusion, std::size_t output);
+
 /// Does an output depend on reduced axes (is it stored inside a loop)?
 bool is_full_output(const Fusion& fusion, const Passes& passes, std::size_t output);
+
+/// Is an output stored once a row?
+bool is_row_output(const Fusion& fusion, const Passes& passes, std::size_t output);
 
 }  // namespace fxfuser::codegen

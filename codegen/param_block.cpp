@@ -28,6 +28,7 @@ std::string ParamBlock::number(const std::string& role, std::int64_t value) {
 
 std::string ParamBlock::size(std::size_t axis) { return number("size" + std::to_string(axis), fusion_.axes[axis].size); }
 
+std::string ParamBlock::kept_count() { return "(double)" + number("kept_count", fusion_.kept_numel()); }
 std::string ParamBlock::reduced_count() { return "(double)" + number("reduced_count", fusion_.reduced_numel()); }
 
 std::string ParamBlock::affine(const Affine& form, const std::string& role, const IndexName& index) {

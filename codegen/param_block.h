@@ -27,6 +27,8 @@ class ParamBlock {
   std::string size(std::size_t axis);
   /// Number of points of the reduced axes, for {n} of a reduction, as a floating value.
   std::string reduced_count();
+  /// The same of the kept axes, for a fold of columns.
+  std::string kept_count();
 
   using IndexName = std::function<std::string(std::size_t axis)>;  // empty: the axis does not take part
   /// Text of an affine form; `role` names its numbers ("in0", "out1", ...). "0" when nothing is left.

@@ -44,6 +44,7 @@ struct Schedule {
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
   int cluster = 1;
+  int slabs = 0;             // row + column: groups of rows that fold their columns apart, to be folded by a second stage; 0: no columns
   bool compensated = false;  // sums carry their rounding errors along (two-sum): the length of a chain costs no accuracy
   // transpose
   int tile = 32;             // tile of tile x tile elements through shared memory

@@ -1,9 +1,14 @@
 // Reductions whose rows go on into values of full size, or into further reductions. While a row fits the registers of a
 // warp or a block it is read once; longer rows are read again in each round.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "codegen/expr_writer.h"
+#include "codegen/fusion_passes.h"
 #include "codegen/schedule_parts.h"
+#include "partitioner/ir/error.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -11,15 +16,9 @@ namespace {
 constexpr std::int64_t kMaxVectors = 16;    // a thread's part of a row is unrolled: bounded text
 constexpr std::int64_t kThreadBytes = 256;  // of a row, unpacked to 32 bits, that a thread can hold
 constexpr std::int64_t kWarpLanes = 32;
-
-std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
-  if (!has_reduce(fusion)) return no_schedule("no reduction");
-  if (auto reason = refuse_any(fusion)) return reason;
-  const bool full = std::any_of(fusion.outputs.begin(), fusion.outputs.end(),
-                                [&](const FusionOutput& o) { return is_full_level(fusion, o); });
-  if (!full && reduce_rounds(fusion) <= 1) return no_schedule("one round of reductions and no output of full size");
-  return std::nullopt;
-}
+constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold columns: registers are what bounds them
+constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least before it leaves its columns to the second stage
+constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 
 /// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
 struct RowBytes {
@@ -37,6 +36,7 @@ RowBytes row_bytes(const Fusion& fusion) {
     bytes.memory += size;
     bytes.registers += std::max<std::int64_t>(size, 4);
   }
+  for (const Accumulator& state : plan_passes(fusion).columns) bytes.registers += std::max<std::int64_t>(ir::itemsize(accumulator_dtype(fusion.body[state.expr])), 4);
   bytes.memory = std::max<std::int64_t>(bytes.memory, 1);
   bytes.registers = std::max<std::int64_t>(bytes.registers, 4);
   return bytes;
@@ -54,6 +54,26 @@ std::int64_t thread_bytes(const ArchInfo& arch, std::int64_t threads) {
 bool row_fits(const ArchInfo& arch, const Schedule& s, const RowBytes& bytes, std::int64_t n, std::int64_t threads) {
   const std::int64_t vectors = ceil_div(n, threads * s.vector);
   return vectors <= kMaxVectors && vectors * s.vector * bytes.registers <= thread_bytes(arch, threads);
+}
+
+/// Columns are folded in the registers of the threads that hold the rows.
+std::optional<partitioner::Reason> refuses_columns(const Fusion& fusion, const ArchInfo& arch) {
+  if (fusion.axes.empty() || !fusion.axes.back().reduced) return no_schedule("rows and columns are reduced, and the rows are not contiguous");
+  if (arch.target == Target::Host) return std::nullopt;
+  Schedule s;
+  for (std::int64_t threads = 1; threads <= largest_block(arch); threads *= 2)
+    if (row_fits(arch, s, row_bytes(fusion), fusion.reduced_numel(), threads)) return std::nullopt;
+  return no_schedule(fmt::format("rows of {} elements leave no registers for the columns", fusion.reduced_numel()));
+}
+
+std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo& arch) {
+  if (!has_reduce(fusion)) return no_schedule("no reduction");
+  if (auto reason = refuse_any(fusion)) return reason;
+  const bool full = std::any_of(fusion.outputs.begin(), fusion.outputs.end(),
+                                [&](const FusionOutput& o) { return is_full_level(fusion, o); });
+  if (!full && reduce_rounds(fusion) <= 1 && !folds_columns(fusion)) return no_schedule("one round of reductions and no output of full size");
+  if (folds_columns(fusion)) return refuses_columns(fusion, arch);
+  return std::nullopt;
 }
 
 void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::int64_t block) {
@@ -99,6 +119,19 @@ bool plan_cluster(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, S
     return true;
   }
   return false;
+}
+
+/// Rows and columns: blocks that are all resident walk over the rows, so that few partial columns are left to fold.
+void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
+  const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
+  const RowBytes bytes = row_bytes(fusion);
+  // A vector that leaves a thread too much of the row gives way to a narrower one.
+  for (int limit = s.vector; !plan_warp(arch, bytes, rows, n, s) && !plan_block(arch, bytes, n, s); limit /= 2) {
+    FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
+    choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
+  }
+  const std::int64_t resident = std::max<std::int64_t>(kSlabThreads / s.threads, 1) * arch.sm_count;
+  s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident));
 }
 
 void plan_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
@@ -149,6 +182,10 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   if (arch.target == Target::Host) {
     s.threads = s.threads_per_row = s.rows_per_block = 1;
     s.grain = host_grain(fusion, fusion.reduced_numel());
+    // By the sizes only, so that the result doesn't depend on the number of threads.
+    if (folds_columns(fusion)) s.slabs = static_cast<int>(std::clamp<std::int64_t>(iteration_count(fusion) / kHostSlab, 1, std::clamp<std::int64_t>(fusion.kept_numel(), 1, kHostSlabs)));
+  } else if (folds_columns(fusion)) {
+    plan_slabs(fusion, arch, options, s);
   } else if (s.inner) {
     plan_rows(fusion, arch, options, s);
   } else {

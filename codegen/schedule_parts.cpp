@@ -43,15 +43,22 @@ int expr_slots(const Expr& expr) {
   return 1;
 }
 
+std::uint64_t axes_longer_than_one(const Fusion& fusion) {
+  std::uint64_t mask = 0;
+  for (std::size_t a = 0; a < fusion.axes.size(); ++a)
+    if (fusion.axes[a].size != 1) mask |= axis_bit(a);
+  return mask;
+}
+
 bool covers_space(const Fusion& fusion, const FusionOutput& output) {
   std::uint64_t bounded = 0;
   for (const Bound& bound : output.bounds) bounded |= axes_of(bound.form);
-  const bool full = is_full_level(fusion, output);
+  const bool full = is_full_level(fusion, output), columns = fusion.body[output.expr].folds_columns;
   if (full && iteration_count(fusion) == 0) return true;  // nothing is written
   const std::uint64_t addressed = axes_of(output.form) | bounded;
   for (std::size_t a = 0; a < fusion.axes.size(); ++a) {
     if (fusion.axes[a].size <= 1 || (addressed & axis_bit(a)) != 0) continue;
-    if (full || !fusion.axes[a].reduced) return false;  // several points would write the same element
+    if (full || fusion.axes[a].reduced == columns) return false;  // several points would write the same element
   }
   return true;
 }
@@ -95,11 +102,16 @@ bool has_reduce(const Fusion& fusion) {
 int reduce_rounds(const Fusion& fusion) {
   std::uint32_t rounds = 0;
   for (const Expr& expr : fusion.body)
-    if (expr.kind == ExprKind::Reduce) rounds = std::max(rounds, expr.stage);
+    if (expr.kind == ExprKind::Reduce && !expr.folds_columns) rounds = std::max(rounds, expr.stage);
   return static_cast<int>(rounds);
 }
 
+bool folds_columns(const Fusion& fusion) {
+  return std::any_of(fusion.body.begin(), fusion.body.end(), [](const Expr& e) { return e.folds_columns; });
+}
+
 bool is_full_level(const Fusion& fusion, const FusionOutput& output) {
+  if (fusion.body[output.expr].folds_columns) return false;
   const std::uint64_t axes = axes_of(output.form) | fusion.body[output.expr].depends;
   std::uint64_t reduced = 0;
   for (std::size_t a = 0; a < fusion.axes.size(); ++a)
@@ -158,8 +170,8 @@ std::optional<partitioner::Reason> refuse_any(const Fusion& fusion) {
   const std::uint64_t reduced = fusion.reduced_mask();
   for (const Expr& expr : fusion.body) {
     if (expr.kind != ExprKind::Reduce || expr.over == reduced) continue;
-    if ((expr.over & ~reduced) != 0)
-      return no_schedule(fmt::format("column reduction {}: it folds kept axes beside row reductions", expr.note));
+    if (expr.folds_columns && expr.over == (axes_longer_than_one(fusion) & ~reduced) && !expr.row->arg_state) continue;
+    if (expr.folds_columns) return no_schedule(fmt::format("column reduction {} beside row reductions", expr.note));
     return no_schedule(fmt::format("reduction {} folds only some of the reduced axes", expr.note));
   }
   for (const FusionOutput& output : fusion.outputs)

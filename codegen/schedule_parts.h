@@ -32,7 +32,9 @@ std::int64_t iteration_count(const Fusion& fusion);
 bool has_reduce(const Fusion& fusion);
 /// Largest number of rounds: 1 = every reduction can run in one pass, 2 = one needs the row of another.
 int reduce_rounds(const Fusion& fusion);
-/// Axes that the store of an output addresses.
+/// Does a Reduce fold the kept axes, beside others over the reduced ones?
+bool folds_columns(const Fusion& fusion);
+/// Is an output stored inside the loops over the reduced axes?
 bool is_full_level(const Fusion& fusion, const FusionOutput& output);
 /// Bytes of the widest tensor that is streamed through the whole space; 1 when there is none.
 std::int64_t widest_itemsize(const Fusion& fusion);

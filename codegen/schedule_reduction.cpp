@@ -16,6 +16,7 @@ constexpr std::int64_t kSingleBlock = 16384;  // elements that one block folds s
 std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
   if (!has_reduce(fusion)) return no_schedule("no reduction");
   if (auto reason = refuse_any(fusion)) return reason;
+  if (folds_columns(fusion)) return no_schedule("rows and columns are reduced");
   if (reduce_rounds(fusion) > 1) return no_schedule("a reduction needs the result of another");
   for (const FusionOutput& output : fusion.outputs)
     if (is_full_level(fusion, output)) return no_schedule("an output has the size of the reduced operand");

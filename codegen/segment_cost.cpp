@@ -63,6 +63,8 @@ double traffic(const Fusion& fusion, const Schedule& schedule, const ArchInfo& a
   for (const FusionOutput& output : fusion.outputs) {
     const std::int64_t size = ir::itemsize(output.meta.dtype);
     bytes += static_cast<double>(output.meta.numel() * size) * (strided(fusion, output.form, size) ? kStrided : 1);
+    // Partial columns, written and read again.
+    if (fusion.body[output.expr].folds_columns) bytes += 16.0 * schedule.slabs * schedule.rows_per_block * static_cast<double>(output.meta.numel());
   }
   return bytes;
 }
@@ -78,6 +80,7 @@ double grid(const Fusion& fusion, const Schedule& s) {
       return std::max(1.0, static_cast<double>(iteration_count(fusion)) / (s.tile * s.tile));
     case ScheduleKind::Reduction:
     case ScheduleKind::Normalization:
+      if (s.slabs > 0) return s.slabs;
       if (s.inner) return std::max(1.0, kept / s.rows_per_block) * s.split * s.cluster;
       return static_cast<double>(ceil_div(static_cast<std::int64_t>(across), s.threads_per_row * s.vector)) *
              (kept / across) * s.split;
@@ -100,10 +103,10 @@ double utilisation(const Fusion& fusion, const Schedule& s, const ArchInfo& arch
 double host_threads(const Fusion& fusion, const Schedule& s, const ArchInfo& arch) {
   double items = static_cast<double>(iteration_count(fusion));
   if (s.kind == ScheduleKind::Reduction || s.kind == ScheduleKind::Normalization)
-    items = static_cast<double>(fusion.kept_numel()) * s.split;
+    items = s.slabs > 0 ? s.slabs : static_cast<double>(fusion.kept_numel()) * s.split;
   else if (s.kind == ScheduleKind::Transpose)
     items /= s.tile * s.tile;
-  return std::clamp(items / static_cast<double>(s.split > 1 ? 1 : s.grain), 1.0, static_cast<double>(arch.sm_count));
+  return std::clamp(items / static_cast<double>(s.split > 1 || s.slabs > 0 ? 1 : s.grain), 1.0, static_cast<double>(arch.sm_count));
 }
 
 }  // namespace
@@ -118,7 +121,7 @@ double estimate_ns(const Fusion& fusion, const Schedule& schedule, const ArchInf
   const double covered = std::min(1.0, grid(fusion, schedule) / arch.sm_count);
   const double memory = bytes / (kBytesPerNsPerSm * arch.sm_count * utilisation(fusion, schedule, arch));
   const double issue = slots / (kSlotsPerNsPerSm * arch.sm_count * std::max(covered, 1e-3));
-  return std::max(memory, issue) + kLaunchNs * (schedule.split > 1 ? 1.5 : 1.0);
+  return std::max(memory, issue) + kLaunchNs * (schedule.split > 1 || schedule.slabs > 0 ? 1.5 : 1.0);
 }
 
 }  // namespace fxfuser::codegen

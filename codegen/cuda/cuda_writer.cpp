@@ -142,7 +142,10 @@ std::string CudaWriter::accumulator_init(const Accumulator& state) const {
   return reduce.row->arg_state ? fmt::format("{}{{{}, 0x7fffffffffffffffLL}}", accumulator_type(state), init) : init;
 }
 
-bool CudaWriter::is_compensated(const Accumulator& state) const { return schedule.compensated && is_float_sum(fusion.body[state.expr]); }
+bool CudaWriter::is_compensated(const Accumulator& state) const {
+  const Expr& reduce = fusion.body[state.expr];
+  return (schedule.compensated || reduce.folds_columns) && is_float_sum(reduce);
+}
 
 std::string CudaWriter::chain_type(const Accumulator& state) const {
   return is_compensated(state) ? "fxf_sum<" + accumulator_type(state) + ">" : accumulator_type(state);
@@ -154,8 +157,8 @@ std::string CudaWriter::chained(const Accumulator& state, const std::string& tex
 
 std::string CudaWriter::chain_fold(const Accumulator& state) const { return fmt::format("{}{}", is_compensated(state) ? "join" : "fold", state.expr); }
 
-void CudaWriter::declare_folds() {
-  for (const Accumulator& state : passes.accumulators) {
+void CudaWriter::declare_folds(const std::vector<Accumulator>& states) {
+  for (const Accumulator& state : states) {
     const Expr& reduce = fusion.body[state.expr];
     const std::string type = accumulator_type(state);
     if (reduce.row->arg_state) {
@@ -190,7 +193,7 @@ std::string CudaWriter::finished(const Accumulator& state, std::uint32_t result,
   const std::string type = register_type(reduce.dtype);
   if (reduce.row->arg_state && reduce.reduce_output == 1) return fmt::format("({}){}.index", type, acc);
   const std::string value = reduce.row->arg_state ? acc + ".value" : is_compensated(state) ? "fxf_total(" + acc + ")" : acc;
-  return fmt::format("({})({})", type, post_text(reduce, Target::Cuda, value, params.reduced_count()));
+  return fmt::format("({})({})", type, post_text(reduce, Target::Cuda, value, reduce.folds_columns ? params.kept_count() : params.reduced_count()));
 }
 
 void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads) {

@@ -57,7 +57,7 @@ class CudaWriter {
   /// `text`, of the accumulator's type, as one of the chain's type.
   std::string chained(const Accumulator& state, const std::string& text) const;
   /// Declares the functions that fold two of either, and gives the name of the chain's.
-  void declare_folds();
+  void declare_folds(const std::vector<Accumulator>& states);
   std::string chain_fold(const Accumulator& state) const;
   /// Statement that folds the element at the current point into `acc`.
   std::string fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced);

@@ -1,6 +1,7 @@
 // CUDA kernels: a fusion under a schedule as text. The form follows the schedule: elements, rows (the innermost axis is
 // reduced), columns (it is kept), tiles through shared memory (transpose).
 
+#include "codegen/cuda/column_folds.h"
 #include "codegen/cuda/cuda_writer.h"
 #include "partitioner/ir/error.h"
 
@@ -20,7 +21,7 @@ std::string_view cuda_library() { return embedded::cuda_library(); }
 KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const ArchInfo&) {
   const bool reduces = schedule.kind == ScheduleKind::Reduction || schedule.kind == ScheduleKind::Normalization;
   const bool split = reduces && schedule.split > 1;
-  CudaWriter writer(fusion, schedule, split);
+  CudaWriter writer(fusion, schedule, split || schedule.slabs > 0);
   KernelSource source;
   source.target = Target::Cuda;
   source.eager_rounding = fusion.eager_rounding;
@@ -31,6 +32,9 @@ KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const Arc
   if (split) {
     source.workspace_bytes = partial_bytes(writer);
     emit_cuda_finish(writer, source);
+  } else if (schedule.slabs > 0) {
+    source.workspace_bytes = column_bytes(writer);
+    emit_cuda_column_finish(writer, source);
   }
   complete_source(source, writer.params, fusion, schedule);
   return source;

@@ -51,7 +51,7 @@ class Columns {
       w_.body.linef("const {} chunk = (length + split - 1) / split;", w_.index());
       w_.body.linef("const {} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
     }
-    w_.declare_folds();
+    w_.declare_folds(passes_.accumulators);
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_values(pass);
       loop(pass);
@@ -197,7 +197,7 @@ class Columns {
     row_values(passes_.count);
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (!is_full_output(fusion_, passes_, i)) outputs.push_back(i);
+      if (is_row_output(fusion_, passes_, i)) outputs.push_back(i);
     }
     if (outputs.empty()) return;
     w_.body.begin("if (live && deep == 0)");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/cuda/column_folds.h"
 #include "codegen/cuda/cuda_writer.h"
 
 namespace fxfuser::codegen {
@@ -21,7 +22,8 @@ class Rows {
         reduced_(writer.reduced_axes()),
         available_(fusion_.body.size(), false),
         resident_(s_.kind == ScheduleKind::Normalization && (s_.tier == Tier::Warp || s_.tier == Tier::Block)),
-        split_(s_.split > 1) {
+        split_(s_.split > 1),
+        columns_(writer) {
     inner_ = reduced_.empty() ? 0 : reduced_.back();
     vector_ = reduced_.empty() ? 1 : s_.vector;
   }
@@ -35,6 +37,10 @@ class Rows {
       block = "tile";
     }
     w_.body.linef("const int lane = fxf_thread() % {};", s_.threads_per_row);
+    if (columns_.any()) {
+      before_rows(row_blocks);
+      block = "round";
+    }
     w_.body.linef("const {0} row = ({0}){1} * {2} + fxf_thread() / {3};", w_.index(), block, s_.rows_per_block, s_.threads_per_row);
     w_.body.linef("const bool live = row < {};", w_.params.number("rows", rows));
     const std::vector<std::size_t> kept = w_.kept_axes();
@@ -43,22 +49,64 @@ class Rows {
       w_.decompose("here", kept);
     }
     if (rows == 0) w_.body.line("if (!live) return;");
-    w_.body.linef("const {} length = {};", w_.index(), w_.params.number("row_length", fusion_.reduced_numel()));
+    if (!columns_.any()) common();
     if (split_) {
       w_.body.linef("const {0} chunk = (length / {1} + split - 1) / split * {1};", w_.index(), vector_);
       w_.body.linef("const {0} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
     }
-    w_.declare_folds();
     if (resident_) load_resident();
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_values(pass);
       loop(pass);
     }
     split_ ? partials() : row_outputs();
-    w_.close_entry(source_, "", row_blocks * s_.split, s_.threads);
+    if (columns_.any()) after_rows();
+    w_.close_entry(source_, "", columns_.any() ? s_.slabs : row_blocks * s_.split, s_.threads);
   }
 
  private:
+  void common() {
+    w_.body.linef("const {} length = {};", w_.index(), w_.params.number("row_length", fusion_.reduced_numel()));
+    w_.declare_folds(passes_.accumulators);
+  }
+
+  /// Row + column: the block's columns, and what every row reads alike, are in registers while it walks over the rows.
+  void before_rows(std::int64_t row_blocks) {
+    common();
+    columns_.declare();
+    std::vector<std::uint32_t> alike;
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
+    }
+    hold(alike, "at < length");
+    w_.body.begin(fmt::format("for ({0} round = fxf_block(); round < {1}; round += {2})", w_.index(), w_.params.number("row_blocks", row_blocks), w_.params.number("slabs", s_.slabs)));
+  }
+
+  void after_rows() {
+    if (s_.threads_per_row > 32 && !passes_.accumulators.empty()) w_.body.line("fxf_barrier();");  // the next round writes the same scratch
+    w_.body.end();
+    columns_.store();
+  }
+
+  /// Packs that stay in registers, loaded where `guard` holds.
+  void hold(const std::vector<std::uint32_t>& ids, const std::string& guard) {
+    if (ids.empty()) return;
+    for (std::uint32_t id : ids) w_.body.linef("fxf_pack<{}, {}> x{}[{}];", storage_type(fusion_.body[id].dtype), vector_, id, s_.vectors_per_thread);
+    begin_resident(guard);
+    for (std::uint32_t id : ids) w_.body.linef("x{}[k] = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    w_.body.end();
+    w_.body.end();
+    held_.insert(held_.end(), ids.begin(), ids.end());
+  }
+
+  void begin_resident(const std::string& guard) {
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s_.vectors_per_thread));
+    w_.body.linef("const {} at = (k * {} + lane) * {};", w_.index(), s_.threads_per_row, vector_);
+    w_.body.begin("if (" + guard + ")");
+    positions();
+  }
+
   bool is_full_pack(std::uint32_t id) const { return passes_.full[id] && !reduced_.empty() && w_.is_pack(id, inner_); }
 
   std::uint32_t output_pass(std::size_t output) const {
@@ -77,6 +125,7 @@ class Rows {
       outputs.push_back(i);
       roots.push_back(fusion_.outputs[i].expr);
     }
+    columns_.add_roots(pass, roots);
   }
 
   std::vector<std::uint32_t> ids_of(std::uint32_t pass) const {
@@ -97,16 +146,12 @@ class Rows {
     }
     // An indexed load needs its row's index first.
     row_values(0);
+    std::vector<std::uint32_t> again;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
-      if (uses[id] < 2 || !is_full_pack(id)) continue;
-      const std::string type = storage_type(fusion_.body[id].dtype);
-      w_.body.linef("fxf_pack<{}, {}> x{}[{}];", type, vector_, id, s_.vectors_per_thread);
-      held_.push_back(id);
+      const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
+      if (uses[id] >= 2 && is_full_pack(id) && !held) again.push_back(id);
     }
-    if (held_.empty()) return;
-    begin_packs();
-    for (std::uint32_t id : held_) w_.body.linef("x{}[k] = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
-    end_packs();
+    hold(again, "live && at < length");
   }
 
   void positions() {
@@ -119,15 +164,12 @@ class Rows {
 
   void begin_packs() {
     if (resident_) {
-      w_.body.line("FXF_UNROLL");
-      w_.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s_.vectors_per_thread));
-      w_.body.linef("const {} at = (k * {} + lane) * {};", w_.index(), s_.threads_per_row, vector_);
-      w_.body.begin("if (live && at < length)");
-    } else {
-      if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
-      const std::string from = split_ ? "low + " : "", to = split_ ? "high" : "length";
-      w_.body.begin(fmt::format("for ({0} at = {1}({0})lane * {2}; live && at < {3}; at += {4})", w_.index(), from, vector_, to, s_.threads_per_row * vector_));
+      begin_resident("live && at < length");
+      return;
     }
+    if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
+    const std::string from = split_ ? "low + " : "", to = split_ ? "high" : "length";
+    w_.body.begin(fmt::format("for ({0} at = {1}({0})lane * {2}; live && at < {3}; at += {4})", w_.index(), from, vector_, to, s_.threads_per_row * vector_));
     positions();
   }
 
@@ -139,7 +181,7 @@ class Rows {
   void row_values(std::uint32_t pass) {
     std::vector<std::uint32_t> roots;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
-      if (!passes_.full[id] && !available_[id] && fusion_.body[id].kind != ExprKind::Reduce && passes_.pass[id] <= pass) roots.push_back(id);
+      if (!passes_.full[id] && !fusion_.body[id].folds_columns && !available_[id] && fusion_.body[id].kind != ExprKind::Reduce && passes_.pass[id] <= pass) roots.push_back(id);
     }
     for (std::uint32_t id : needed(fusion_, roots, available_)) {
       if (passes_.full[id] || fusion_.body[id].kind == ExprKind::Reduce) continue;
@@ -184,7 +226,7 @@ class Rows {
     }
     for (std::uint32_t id : keeps) w_.body.linef("{} keep{}[{}];", register_type(fusion_.body[id].dtype), id, s_.vectors_per_thread * vector_);
     begin_packs();
-    elements(ids, states, outputs, keeps);
+    elements(pass, ids, states, outputs, keeps);
     end_packs();
     for (const Accumulator* state : states) {
       if (!is_chained(*state)) w_.body.linef("{0} acc{1} = fxf_fold_parts<{2}>(part{1}, fold{1});", w_.accumulator_type(*state), state->expr, vector_);
@@ -196,7 +238,7 @@ class Rows {
     if (!split_) fold_rows(states);
   }
 
-  void elements(const std::vector<std::uint32_t>& ids, const std::vector<const Accumulator*>& states, const std::vector<std::size_t>& outputs, const std::vector<std::uint32_t>& keeps) {
+  void elements(std::uint32_t pass, const std::vector<std::uint32_t>& ids, const std::vector<const Accumulator*>& states, const std::vector<std::size_t>& outputs, const std::vector<std::uint32_t>& keeps) {
     const auto along = [&](std::uint32_t id) { return !reduced_.empty() && ((fusion_.body[id].depends >> inner_) & 1) != 0; };
     const auto plain_value = w_.value_name;
     const auto plain_index = w_.index_name;
@@ -231,6 +273,7 @@ class Rows {
       const bool direct = vector_ == 1 && !w_.is_compensated(*state);
       w_.body.line(w_.fold_element(*state, direct ? fmt::format("acc{}", state->expr) : fmt::format("part{}[e]", state->expr), reduced_));
     }
+    columns_.fold(pass, reduced_);
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
       else w_.store(output);
@@ -278,11 +321,11 @@ class Rows {
   void row_outputs() {
     row_values(passes_.count);
     bool any = false;
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) any = any || !is_full_output(fusion_, passes_, i);
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) any = any || is_row_output(fusion_, passes_, i);
     if (!any) return;
     w_.body.begin("if (live && lane == 0)");
     for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (!is_full_output(fusion_, passes_, i)) w_.store(i);
+      if (is_row_output(fusion_, passes_, i)) w_.store(i);
     }
     w_.body.end();
   }
@@ -306,6 +349,7 @@ class Rows {
   std::vector<bool> available_;
   std::vector<std::uint32_t> held_, kept_;
   bool resident_, split_;
+  ColumnFolds columns_;
   std::size_t inner_ = 0;
   int vector_ = 1;
 };
@@ -313,50 +357,5 @@ class Rows {
 }  // namespace
 
 void emit_cuda_rows(CudaWriter& writer, KernelSource& source) { Rows(writer, source).run(); }
-
-void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
-  const Fusion& fusion = w.fusion;
-  constexpr int kThreads = 256, kLanes = 32, kParts = 4;
-  const std::int64_t rows = fusion.kept_numel();
-  w.value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
-  w.body.linef("const int lane = fxf_thread() % {};", kLanes);
-  w.body.linef("const {0} row = ({0})fxf_block() * {1} + fxf_thread() / {2};", w.index(), kThreads / kLanes, kLanes);
-  w.body.linef("const bool live = row < {};", w.params.number("rows", rows));
-  const std::vector<std::size_t> kept = w.kept_axes();
-  if (!kept.empty()) {
-    w.body.linef("const {} here = live ? row : 0;", w.index());
-    w.decompose("here", kept);
-  }
-  const std::string split = w.params.number("split", w.schedule.split);
-  w.declare_folds();
-  std::vector<bool> available(fusion.body.size(), false);
-  for (std::size_t i = 0; i < w.passes.accumulators.size(); ++i) {
-    const Accumulator& state = w.passes.accumulators[i];
-    const std::string type = w.chain_type(state), fold = w.chain_fold(state);
-    w.body.linef("{} acc{} = {};", type, state.expr, w.chain_init(state));
-    const std::string base = w.params.number(fmt::format("partial{}", state.expr), partial_offset(w, i));
-    w.body.linef("{0} part{1}[{2}];\nFXF_UNROLL for (int u = 0; u < {2}; ++u) part{1}[u] = acc{1};", type, state.expr, kParts);
-    w.body.begin(fmt::format("for (int first = lane; live && first < {}; first += {})", split, kLanes * kParts));
-    w.body.line("FXF_UNROLL");
-    w.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", kParts));
-    w.body.linef("const int slab = first + u * {};", kLanes);
-    w.body.linef("if (slab < {0}) part{1}[u] = {4}(part{1}[u], fxf_get_fresh((const {2}*)(workspace + {3}) + row * {0} + slab));", split, state.expr, type, base, fold);
-    w.body.end();
-    w.body.end();
-    w.body.linef("acc{0} = fxf_fold_parts<{1}>(part{0}, {2});", state.expr, kParts, fold);
-    w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state.expr, kLanes, fold);
-    for (std::uint32_t result : state.results) {
-      w.body.linef("const {} v{} = {};", register_type(fusion.body[result].dtype), result, w.finished(state, result, fmt::format("acc{}", state.expr)));
-      available[result] = true;
-    }
-  }
-  w.body.begin("if (live && lane == 0)");
-  std::vector<std::uint32_t> roots;
-  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
-  for (std::uint32_t id : needed(fusion, roots, available)) w.statement(id);
-  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) w.store(i);
-  w.body.end();
-  w.close_entry(source, "_finish", (rows + kThreads / kLanes - 1) / (kThreads / kLanes), kThreads);
-}
 
 }  // namespace fxfuser::codegen

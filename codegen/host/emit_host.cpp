@@ -15,7 +15,7 @@ std::string_view host_prelude() { return embedded::host_prelude(); }
 KernelSource emit_host(const Fusion& fusion, const Schedule& schedule, const ArchInfo&) {
   const bool reduces = schedule.kind == ScheduleKind::Reduction || schedule.kind == ScheduleKind::Normalization;
   const bool split = reduces && schedule.split > 1;
-  HostWriter writer(fusion, schedule, split);
+  HostWriter writer(fusion, schedule, split || schedule.slabs > 0);
   KernelSource source;
   source.target = Target::Host;
   source.eager_rounding = fusion.eager_rounding;
@@ -28,6 +28,7 @@ KernelSource emit_host(const Fusion& fusion, const Schedule& schedule, const Arc
     emit_host_columns(writer, source);
   }
   if (split) emit_host_finish(writer, source);
+  if (schedule.slabs > 0) emit_host_column_finish(writer, source);
   complete_source(source, writer.params, fusion, schedule);
   return source;
 }

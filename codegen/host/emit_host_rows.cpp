@@ -16,6 +16,7 @@ class Rows {
   Rows(HostWriter& writer, KernelSource& source)
       : w_(writer), source_(source), fusion_(writer.fusion), passes_(writer.passes), reduced_(writer.reduced_axes()), available_(fusion_.body.size(), false) {
     split_ = w_.schedule.split > 1;
+    slabs_ = w_.schedule.slabs > 0;
     keeps_ = reduced_.size() == 1 && fusion_.reduced_numel() <= kKeep && !split_;
   }
 
@@ -27,6 +28,11 @@ class Rows {
     if (split_) {
       items *= w_.schedule.split;
       w_.body.linef("const long long row = item / {0}, slab = item % {0};", w_.params.number("split", w_.schedule.split));
+      row = "row";
+    }
+    if (slabs_) {
+      items = w_.schedule.slabs;
+      begin_slab();
       row = "row";
     }
     if (!kept.empty()) w_.decompose(row, kept);
@@ -41,11 +47,27 @@ class Rows {
     } else {
       row_outputs();
     }
+    if (slabs_) w_.body.end();
     w_.body.end();
-    close_entry(w_, source_, "", items, split_ ? 1 : w_.schedule.grain);
+    close_entry(w_, source_, "", items, split_ || slabs_ ? 1 : w_.schedule.grain);
   }
 
  private:
+  /// Row + column: an item is a group of rows with columns of its own in the workspace, [group][column] for each fold.
+  void begin_slab() {
+    const std::string length = w_.product(reduced_), slabs = w_.params.number("slabs", w_.schedule.slabs);
+    std::int64_t offset = 0;
+    for (const Accumulator& state : passes_.columns) {
+      const AccumulatorText text = accumulator_text(fusion_, state);
+      w_.body.linef("{0}* const column{1} = ({0}*)(workspace + {2}) + item * ({3});", text.type, state.expr, w_.params.number(fmt::format("columns{}", state.expr), offset), length);
+      w_.body.linef("for (long long j = 0; j < {}; ++j) column{}[j] = {};", length, state.expr, text.init);
+      offset += fusion_.reduced_numel() * w_.schedule.slabs * 8;
+    }
+    source_.workspace_bytes = offset;
+    const std::string rows = w_.params.number("rows", fusion_.kept_numel());
+    w_.body.begin(fmt::format("for (long long row = {0} * item / {1}; row < {0} * (item + 1) / {1}; ++row)", rows, slabs));
+  }
+
   /// [low, high) of the flattened reduced axes that this item covers.
   void range() {
     const std::string total = w_.product(reduced_);
@@ -58,7 +80,7 @@ class Rows {
   void row_values(std::uint32_t pass) {
     std::vector<std::uint32_t> roots;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
-      if (!passes_.full[id] && !available_[id] && fusion_.body[id].kind != ExprKind::Reduce && passes_.pass[id] <= pass) roots.push_back(id);
+      if (!passes_.full[id] && !fusion_.body[id].folds_columns && !available_[id] && fusion_.body[id].kind != ExprKind::Reduce && passes_.pass[id] <= pass) roots.push_back(id);
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     std::vector<std::uint32_t> rows;
@@ -108,6 +130,9 @@ class Rows {
     for (const Accumulator& state : passes_.accumulators) {
       if (state.pass > pass) roots.insert(roots.end(), fusion_.body[state.expr].operands.begin(), fusion_.body[state.expr].operands.end());
     }
+    for (const Accumulator& state : passes_.columns) {
+      if (state.pass > pass) roots.push_back(fusion_.body[state.expr].operands[0]);
+    }
     for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
       if (is_full_output(fusion_, passes_, i) && output_pass(i) > pass) roots.push_back(fusion_.outputs[i].expr);
     }
@@ -118,8 +143,11 @@ class Rows {
   void loop(std::uint32_t pass) {
     const auto states = states_of(pass);
     const auto outputs = outputs_of(pass);
-    if (states.empty() && outputs.empty()) return;
     std::vector<std::uint32_t> roots;
+    for (const Accumulator& state : passes_.columns) {
+      if (state.pass == pass) roots.push_back(fusion_.body[state.expr].operands[0]);
+    }
+    if (states.empty() && outputs.empty() && roots.empty()) return;
     for (const Accumulator* state : states) roots.insert(roots.end(), fusion_.body[state->expr].operands.begin(), fusion_.body[state->expr].operands.end());
     for (std::size_t output : outputs) roots.push_back(fusion_.outputs[output].expr);
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
@@ -164,18 +192,33 @@ class Rows {
     w_.statements(ids);
     for (std::uint32_t id : fresh_) w_.body.linef("keep{0}[{1}] = v{0};", id, w_.index_name(reduced_[0]));
     for (const Accumulator* state : states) fold(*state, lanes);
+    for (const Accumulator& state : passes_.columns) {
+      if (state.pass == pass) fold_column(state);
+    }
     for (std::size_t output : outputs) w_.store(output);
     w_.value_name = plain;
     w_.body.end("};");
   }
 
-  void fold(const Accumulator& state, bool lanes) {
-    const Expr& reduce = fusion_.body[state.expr];
+  /// What a Reduce takes in at the current point, in its accumulator's type.
+  std::string taken_in(const Expr& reduce) {
     const std::uint32_t operand = reduce.operands[0];
     const std::string type = register_type(accumulator_dtype(reduce));
     std::string value = w_.value_name(operand);
     if (register_type(fusion_.body[operand].dtype) != type) value = type == "bool" ? "(" + value + " != 0)" : "(" + type + ")" + value;
-    value = pre_text(reduce, Target::Host, value);
+    return pre_text(reduce, Target::Host, value);
+  }
+
+  void fold_column(const Accumulator& state) {
+    std::string at;
+    for (std::size_t axis : reduced_) at = at.empty() ? w_.index_name(axis) : "(" + at + ") * " + w_.params.size(axis) + " + " + w_.index_name(axis);
+    w_.body.line(fold_statement(fusion_, state, fmt::format("column{}[{}]", state.expr, at), "", "(" + taken_in(fusion_.body[state.expr]) + ")", ""));
+  }
+
+  void fold(const Accumulator& state, bool lanes) {
+    const Expr& reduce = fusion_.body[state.expr];
+    const std::string type = register_type(accumulator_dtype(reduce));
+    const std::string value = taken_in(reduce);
     if (lanes) {
       w_.body.line(fold_statement(fusion_, state, fmt::format("sum{}", state.expr), "", "(" + value + ")", ""));
       return;
@@ -285,7 +328,7 @@ class Rows {
   void row_outputs() {
     row_values(passes_.count);
     for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (!is_full_output(fusion_, passes_, i)) w_.store(i);
+      if (is_row_output(fusion_, passes_, i)) w_.store(i);
     }
   }
 
@@ -316,54 +359,11 @@ class Rows {
   std::vector<std::size_t> reduced_;
   std::vector<bool> available_;
   std::vector<std::uint32_t> kept_, fresh_;
-  bool split_ = false, keeps_ = false;
+  bool split_ = false, slabs_ = false, keeps_ = false;
 };
 
 }  // namespace
 
 void emit_host_rows(HostWriter& writer, KernelSource& source) { Rows(writer, source).run(); }
-
-void emit_host_finish(HostWriter& w, KernelSource& source) {
-  const Fusion& fusion = w.fusion;
-  std::vector<bool> available(fusion.body.size(), false);
-  w.body.begin("for (long long item = begin; item < end; ++item)");
-  const std::vector<std::size_t> kept = w.kept_axes();
-  if (!kept.empty()) w.decompose("item", kept);
-  const std::string split = w.params.number("split", w.schedule.split);
-  const std::int64_t cells = fusion.kept_numel() * w.schedule.split;
-  std::int64_t offset = 0;
-  for (const Accumulator& state : w.passes.accumulators) {
-    const AccumulatorText text = accumulator_text(fusion, state);
-    const std::string id = std::to_string(state.expr);
-    const std::string base = w.params.number("partial" + id, offset);
-    offset += cells * 8;
-    w.body.linef("{} acc{} = {};", text.type, id, text.init);
-    if (text.arg) w.body.linef("long long at{} = 0x7fffffffffffffffLL;", id);
-    w.body.begin(fmt::format("for (long long slab = 0; slab < {}; ++slab)", split));
-    w.body.linef("const {0} new{1} = *(const {0}*)(workspace + {2} + (item * {3} + slab) * 8);", text.type, id, base, split);
-    if (text.arg) {
-      w.body.linef("const long long where{} = *(const long long*)(workspace + {} + (item * {} + slab) * 8);", id, w.params.number("partial_at" + id, offset), split);
-      offset += cells * 8;
-    }
-    w.body.line(fold_statement(fusion, state, "acc" + id, "at" + id, "new" + id, "where" + id));
-    w.body.end();
-    for (std::uint32_t result : state.results) {
-      const Expr& reduce = fusion.body[result];
-      const std::string type = register_type(reduce.dtype);
-      std::string value = "at" + id;
-      if (!(text.arg && reduce.reduce_output == 1)) {
-        value = post_text(reduce, Target::Host, fmt::format("({})acc{}", register_type(accumulator_dtype(reduce)), id), w.params.reduced_count());
-      }
-      w.body.linef("const {} v{} = ({})({});", type, result, type, value);
-      available[result] = true;
-    }
-  }
-  std::vector<std::uint32_t> roots;
-  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
-  w.statements(needed(fusion, roots, available));
-  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) w.store(i);
-  w.body.end();
-  close_entry(w, source, "_finish", fusion.kept_numel(), 1024);
-}
 
 }  // namespace fxfuser::codegen

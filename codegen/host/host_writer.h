@@ -64,6 +64,8 @@ void emit_host_columns(HostWriter& writer, KernelSource& source);
 void emit_host_tiles(HostWriter& writer, KernelSource& source);
 /// The second launch of a split reduction: partials -> row values -> outputs. Appends to source.text.
 void emit_host_finish(HostWriter& writer, KernelSource& source);
+/// The second launch of a row + column kernel: partial columns -> column values -> outputs. Appends to source.text.
+void emit_host_column_finish(HostWriter& writer, KernelSource& source);
 /// Closes an entry: prepends declarations to `writer.body` and appends it to source.text under `suffix`.
 void close_entry(HostWriter& writer, KernelSource& source, const std::string& suffix, std::int64_t work_items, std::int64_t grain);
 

@@ -32,6 +32,8 @@ def form(schedule: str) -> str:
         words.append(reduced.group(1))
         if words[0] == "normalization" and reduced.group(1) == "inner":
             words.append(reduced.group(2))
+        if "slabs" in schedule:
+            words.append("columns")
         if re.search(r"split ([2-9]|\d\d)", schedule):
             words.append("split")
     return " ".join(words)
@@ -79,6 +81,23 @@ def columns(dtype: torch.dtype) -> Iterator[Case]:
         yield lambda a: torch.var_mean(a, -2), (x.clone(),)
 
 
+def norm_backward(grad: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Gradients of an RMS norm: rows go on into values of full size, columns end as the weight's gradient."""
+    dtype = x.dtype
+    grad, x, w = grad.float(), x.float(), w.float()
+    scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)
+    weighted = grad * w
+    inner = (weighted * x).mean(-1, keepdim=True) * scale.pow(3)
+    dims = tuple(range(x.dim() - 1))
+    return (weighted * scale - x * inner).to(dtype), (grad * x * scale).sum(dims).to(dtype), grad.sum(dims).to(dtype)
+
+
+def row_columns(dtype: torch.dtype) -> Iterator[Case]:
+    for shape in ((40, 64), (64, 33), (9, 130), (37, 256), (4, 30, 48), (300, 8), (50, 700)):
+        yield norm_backward, (torch.rand(shape).to(dtype), torch.rand(shape).to(dtype), torch.rand(shape[-1]).to(dtype))
+        yield lambda a: (a.sum(-1), a.amax(0), torch.softmax(a, -1).mean(0)), (torch.rand(shape).to(dtype),)
+
+
 def row_sums() -> Iterator[Case]:
     for shape in ((9,), (3, 70), (2, 20000), (20000,), (1, 3000)):
         x = torch.rand(shape)
@@ -124,6 +143,8 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "rows bfloat16": lambda: rows(torch.bfloat16),
     "columns float32": lambda: columns(torch.float32),
     "columns bfloat16": lambda: columns(torch.bfloat16),
+    "row + column float32": lambda: row_columns(torch.float32),
+    "row + column bfloat16": lambda: row_columns(torch.bfloat16),
     "row sums": row_sums,
     "axes": axes,
     "transposes": transposes,
@@ -139,5 +160,6 @@ def test_family(family: str) -> None:
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
     wanted = {"pointwise", "transpose", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
-              "normalization inner warp", "normalization inner block", "normalization inner multipass", "normalization columns"}
+              "normalization inner warp", "normalization inner block", "normalization inner multipass", "normalization columns",
+              "normalization inner warp columns", "normalization inner block columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

@@ -4,7 +4,7 @@ struct Params {
   long long n[5];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_625d53cf(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_8e88ac25(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -17,10 +17,10 @@ FXF_KERNEL(256) fxfuser_reduction_625d53cf(const FXF_PARAM Params p) {
   const int row = (int)tile * 1 + fxf_thread() / 256;
   const bool live = row < rows;
   const int length = row_length;
-  const int chunk = (length / 4 + split - 1) / split * 4;
-  const int low = slab * chunk, high = low + chunk < length ? low + chunk : length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
   const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
+  const int chunk = (length / 4 + split - 1) / split * 4;
+  const int low = slab * chunk, high = low + chunk < length ? low + chunk : length;
   fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
   #pragma unroll 4
   for (int at = low + (int)lane * 4; live && at < high; at += 1024) {
@@ -42,7 +42,7 @@ FXF_KERNEL(256) fxfuser_reduction_625d53cf(const FXF_PARAM Params p) {
   acc1 = fxf_fold_warps<256>(acc1, scratch1, join1);
   if (live && lane == 0) fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + row * split + slab, acc1);
 }
-FXF_KERNEL(256) fxfuser_reduction_625d53cf_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_8e88ac25_finish(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];

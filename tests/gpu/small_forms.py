@@ -17,6 +17,8 @@ def main() -> None:
         (lambda a: torch.softmax(a, -1), (5, 64)),
         (lambda a: torch.softmax(a, -1), (3, 4096)),
         (lambda a: torch.softmax(a, -1), (200, 40000)),
+        (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (4096, 200)),
+        (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (4096, 1024)),
         (lambda a: F.layer_norm(a, (768,)), (9, 768)),
         (lambda a: a.sum(-1), (3, 100)),
         (lambda a: a.sum(), (1 << 17,)),

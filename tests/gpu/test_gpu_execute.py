@@ -72,6 +72,16 @@ def test_softmax(dtype: torch.dtype, n: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("rows", "n"), [(4096, 256), (5000, 300), (8192, 1024), (8192, 4096), (8192, 8192), (40, 1000), (512, 20000)])
+def test_layer_norm_backward(dtype: torch.dtype, rows: int, n: int) -> None:
+    grad, x, w, b = cuda(rows, n, dtype=dtype), cuda(rows, n, dtype=dtype), cuda(n, dtype=dtype), cuda(n, dtype=dtype)
+    mean = x.float().mean(-1, keepdim=True)
+    rstd = (x.float().var(-1, correction=0, keepdim=True) + 1e-5).rsqrt()
+    fn = lambda grad, x, w, b, mean, rstd: torch.ops.aten.native_layer_norm_backward(grad, x, [n], mean, rstd, w, b, [True, True, True])  # noqa: E731
+    run(fn, grad, x, w, b, mean, rstd, kernels=1 if rows > 4000 else None)  # rows and columns in one kernel
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", [8, 96, 768, 1000, 4096, 12288, 65536])
 def test_residual_layer_norm(dtype: torch.dtype, n: int) -> None:
     run(lambda x, r, w, b: F.layer_norm(x + r, (n,), w, b), cuda(33, n, dtype=dtype), cuda(33, n, dtype=dtype), cuda(n, dtype=dtype), cuda(n, dtype=dtype), kernels=1 if n <= 20000 else None)

@@ -22,6 +22,7 @@ GRAPHS: dict[str, Graph] = {
     "pointwise_bfloat16": (lambda x, b: F.gelu(x + b), (_t(64, 256, dtype=torch.bfloat16), _t(256, dtype=torch.bfloat16))),
     "pointwise_strided": (lambda x: x[::2, 1:] * 2, (_t(12, 11),)),
     "layer_norm_residual": (lambda x, r, w, b: F.layer_norm(x + r, (768,), w, b), (_t(512, 768), _t(512, 768), _t(768), _t(768))),
+    "row_columns": (lambda x, w: (torch.softmax(x, -1) * w, torch.softmax(x, -1).sum(0)), (_t(8192, 1024), _t(1024))),
     "softmax_long": (lambda x: torch.softmax(x, -1), (_t(4096, 40000),)),
     "softmax_columns": (lambda x: torch.softmax(x, 0), (_t(300, 512),)),
     "sum_rows": (lambda x: (x * x).sum(-1), (_t(4096, 1000),)),

@@ -184,12 +184,32 @@ TEST_CASE("normalization: two rounds with outputs at row level only", "[schedule
   CHECK(schedule_of(f.build()).kind == ScheduleKind::Normalization);
 }
 
-TEST_CASE("column reductions beside row reductions are refused by name", "[schedule]") {
-  HandFusion f({{64}, {1024, true}});
-  const auto x = f.load({1024, 1});
+Fusion rows_and_columns(std::int64_t rows, std::int64_t columns) {
+  HandFusion f({{rows}, {columns, true}});
+  const auto x = f.load({columns, 1});
   f.store(f.reduce(x), {1, 0});
   f.store(f.reduce(x, 1), {0, 1});
-  CHECK_THAT(refusal(f.build()), ContainsSubstring("column reduction"));
+  return f.build();
+}
+
+TEST_CASE("normalization: rows and columns in slabs while the row and its columns fit a block", "[schedule]") {
+  for (const std::int64_t columns : {32, 1000, 1024, 4096, 8192}) {
+    const Schedule s = schedule_of(rows_and_columns(65536, columns));
+    CHECK(s.kind == ScheduleKind::Normalization);
+    CHECK((s.tier == Tier::Warp || s.tier == Tier::Block));
+    CHECK(s.slabs >= kH200.sm_count);
+    CHECK(s.slabs * s.threads <= kH200.sm_count * 1024);  // all resident
+  }
+  CHECK(schedule_of(rows_and_columns(4, 1024)).slabs == 1);
+  CHECK_THAT(refusal(rows_and_columns(64, 100000)), ContainsSubstring("no registers for the columns"));
+}
+
+TEST_CASE("rows and columns whose rows are not contiguous are refused by name", "[schedule]") {
+  HandFusion f({{64, true}, {1024}});
+  const auto x = f.load({1024, 1});
+  f.store(f.reduce(x), {0, 1});
+  f.store(f.reduce(x, 2), {1, 0});
+  CHECK_THAT(refusal(f.build()), ContainsSubstring("rows are not contiguous"));
 }
 
 TEST_CASE("transpose: inputs along another axis go through a tile", "[schedule]") {

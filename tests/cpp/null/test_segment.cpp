@@ -166,14 +166,27 @@ return %o, %y
   CHECK(result.segments[0].schedule.kind == ScheduleKind::Pointwise);
 }
 
-TEST_CASE("a reduction over rows and one over columns are two segments, the cheap producer in both", "[segment]") {
-  const Graph graph = parse(R"(graph bias_grad
-%x: bfloat16[8192, 4096]@cuda:0 = input
-%f: float32[8192, 4096]@cuda:0 = fxf.cast(%x, float32)
+Graph bias_grad(int columns) {
+  return parse(fmt::format(R"(graph bias_grad
+%x: bfloat16[8192, {0}]@cuda:0 = input
+%f: float32[8192, {0}]@cuda:0 = fxf.cast(%x, float32)
 %r: float32[8192]@cuda:0 = fxf.sum(%f, [1], False)
-%c: float32[4096]@cuda:0 = fxf.sum(%f, [0], False)
+%c: float32[{0}]@cuda:0 = fxf.sum(%f, [0], False)
 return %r, %c
-)");
+)", columns));
+}
+
+TEST_CASE("a reduction over rows and one over columns are one segment", "[segment]") {
+  const Graph graph = bias_grad(4096);
+  const Segmented result = cut(graph);
+  INFO(describe(graph, result));
+  check_sound(graph, result);
+  REQUIRE(result.segments.size() == 1);
+  CHECK(result.segments[0].schedule.slabs > 0);
+}
+
+TEST_CASE("over rows too long for a block they are two segments, the cheap producer in both", "[segment]") {
+  const Graph graph = bias_grad(65536);
   const Segmented result = cut(graph);
   INFO(describe(graph, result));
   check_sound(graph, result);

@@ -1,0 +1,52 @@
+// The second launch of a split reduction: a warp folds the partials of a kept point in a fixed order.
+
+#include "codegen/cuda/cuda_writer.h"
+
+namespace fxfuser::codegen {
+
+void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
+  const Fusion& fusion = w.fusion;
+  constexpr int kThreads = 256, kLanes = 32, kParts = 4;
+  const std::int64_t rows = fusion.kept_numel();
+  w.value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
+  w.body.linef("const int lane = fxf_thread() % {};", kLanes);
+  w.body.linef("const {0} row = ({0})fxf_block() * {1} + fxf_thread() / {2};", w.index(), kThreads / kLanes, kLanes);
+  w.body.linef("const bool live = row < {};", w.params.number("rows", rows));
+  const std::vector<std::size_t> kept = w.kept_axes();
+  if (!kept.empty()) {
+    w.body.linef("const {} here = live ? row : 0;", w.index());
+    w.decompose("here", kept);
+  }
+  const std::string split = w.params.number("split", w.schedule.split);
+  w.declare_folds(w.passes.accumulators);
+  std::vector<bool> available(fusion.body.size(), false);
+  for (std::size_t i = 0; i < w.passes.accumulators.size(); ++i) {
+    const Accumulator& state = w.passes.accumulators[i];
+    const std::string type = w.chain_type(state), fold = w.chain_fold(state);
+    w.body.linef("{} acc{} = {};", type, state.expr, w.chain_init(state));
+    const std::string base = w.params.number(fmt::format("partial{}", state.expr), partial_offset(w, i));
+    w.body.linef("{0} part{1}[{2}];\nFXF_UNROLL for (int u = 0; u < {2}; ++u) part{1}[u] = acc{1};", type, state.expr, kParts);
+    w.body.begin(fmt::format("for (int first = lane; live && first < {}; first += {})", split, kLanes * kParts));
+    w.body.line("FXF_UNROLL");
+    w.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", kParts));
+    w.body.linef("const int slab = first + u * {};", kLanes);
+    w.body.linef("if (slab < {0}) part{1}[u] = {4}(part{1}[u], fxf_get_fresh((const {2}*)(workspace + {3}) + row * {0} + slab));", split, state.expr, type, base, fold);
+    w.body.end();
+    w.body.end();
+    w.body.linef("acc{0} = fxf_fold_parts<{1}>(part{0}, {2});", state.expr, kParts, fold);
+    w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state.expr, kLanes, fold);
+    for (std::uint32_t result : state.results) {
+      w.body.linef("const {} v{} = {};", register_type(fusion.body[result].dtype), result, w.finished(state, result, fmt::format("acc{}", state.expr)));
+      available[result] = true;
+    }
+  }
+  w.body.begin("if (live && lane == 0)");
+  std::vector<std::uint32_t> roots;
+  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
+  for (std::uint32_t id : needed(fusion, roots, available)) w.statement(id);
+  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) w.store(i);
+  w.body.end();
+  w.close_entry(source, "_finish", (rows + kThreads / kLanes - 1) / (kThreads / kLanes), kThreads);
+}
+
+}  // namespace fxfuser::codegen

@@ -1,0 +1,94 @@
+// normalization: index 32 bits, vector 16 (inputs 11, outputs 11), unroll 1, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, columns in 32 slabs, grain 7
+struct Params {
+  void* ptr[5];
+  long long n[8];
+};
+
+extern "C" void fxfuser_normalization_9f67d06e(const Params* p, long long begin, long long end) {
+  const float* in0 = (const float*)p->ptr[0];
+  const float* in1 = (const float*)p->ptr[1];
+  float* out0 = (float*)p->ptr[2];
+  float* out1 = (float*)p->ptr[3];
+  char* workspace = (char*)p->ptr[4];
+  const long long size1 = (long long)p->n[0];
+  const long long slabs = (long long)p->n[1];
+  const long long columns8 = (long long)p->n[2];
+  const long long rows = (long long)p->n[3];
+  const long long e0_stride0 = (long long)p->n[4];
+  const long long reduced_count = (long long)p->n[5];
+  const long long out0_stride0 = (long long)p->n[6];
+  for (long long item = begin; item < end; ++item) {
+    double* const column8 = (double*)(workspace + columns8) + item * (size1);
+    for (long long j = 0; j < size1; ++j) column8[j] = 0.0f;
+    for (long long row = rows * item / slabs; row < rows * (item + 1) / slabs; ++row) {
+      const long long i0 = row;
+      float acc1[16];
+      for (int lane = 0; lane < 16; ++lane) acc1[lane] = -(FXF_INF_F);
+      const auto pass0 = [&](const long long i1, float& sum1) __attribute__((always_inline)) {
+        const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
+        sum1 = fxf_max(sum1, (v0));
+      };
+      long long j0 = 0;
+      for (; j0 + 16 <= size1; j0 += 16) {
+        #pragma omp simd
+        for (int lane = 0; lane < 16; ++lane) pass0(j0 + lane, acc1[lane]);
+      }
+      for (int lane = 0; j0 < size1; ++j0, ++lane) pass0(j0, acc1[lane]);
+      for (int width = 8; width > 0; width /= 2) {
+        for (int lane = 0; lane < width; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + width]);
+      }
+      const float v1 = (float)((float)acc1[0]);  // amax
+      float keep3[8192];
+      double acc4[16];
+      for (int lane = 0; lane < 16; ++lane) acc4[lane] = 0.0f;
+      const auto pass1 = [&](const long long i1, double& sum4) __attribute__((always_inline)) {
+        const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
+        const float v2 = v0-1.0f * v1;  // sub
+        const float v3 = fxf_exp(v2);  // exp
+        keep3[i1] = v3;
+        sum4 = sum4 + (v3);
+      };
+      long long j1 = 0;
+      for (; j1 + 16 <= size1; j1 += 16) {
+        #pragma omp simd
+        for (int lane = 0; lane < 16; ++lane) pass1(j1 + lane, acc4[lane]);
+      }
+      for (int lane = 0; j1 < size1; ++j1, ++lane) pass1(j1, acc4[lane]);
+      for (int width = 8; width > 0; width /= 2) {
+        for (int lane = 0; lane < width; ++lane) acc4[lane] = acc4[lane] + acc4[lane + width];
+      }
+      const float v4 = (float)((float)acc4[0]);  // sum
+      const auto pass2 = [&](const long long i1) __attribute__((always_inline)) {
+        const float v5 = keep3[i1] / v4;  // div
+        const float v6 = fxf_get(in1, i1);
+        const float v7 = v5 * v6;  // mul
+        column8[i1] = column8[i1] + (v5);
+        fxf_put(out0, i0 * out0_stride0 + i1, v7);
+      };
+      #pragma omp simd
+      for (long long j = 0; j < size1; ++j) pass2(j);
+    }
+  }
+}
+extern "C" void fxfuser_normalization_9f67d06e_columns(const Params* p, long long begin, long long end) {
+  const float* in0 = (const float*)p->ptr[0];
+  const float* in1 = (const float*)p->ptr[1];
+  float* out0 = (float*)p->ptr[2];
+  float* out1 = (float*)p->ptr[3];
+  char* workspace = (char*)p->ptr[4];
+  const long long size1 = (long long)p->n[0];
+  const long long slabs = (long long)p->n[1];
+  const long long columns8 = (long long)p->n[2];
+  const long long rows = (long long)p->n[3];
+  const long long e0_stride0 = (long long)p->n[4];
+  const long long reduced_count = (long long)p->n[5];
+  const long long out0_stride0 = (long long)p->n[6];
+  const long long kept_count = (long long)p->n[7];
+  for (long long item = begin; item < end; ++item) {
+    const long long i1 = item;
+    double acc8 = 0.0f;
+    for (long long slab = 0; slab < slabs; ++slab) acc8 = acc8 + ((const double*)(workspace + columns8))[slab * (size1) + item];
+    const float v8 = (float)((float)acc8);  // sum
+    fxf_put(out1, i1, v8);
+  }
+}
