@@ -14,7 +14,7 @@ using Values = std::vector<ValueId>;
 
 struct Normalized {
   ValueId value;  // in the wide type
-  ValueId mean, rstd;
+  ValueId mean, variance, rstd;
 };
 
 Normalized normalize(B& b, ValueId wide, const Sizes& dims, double eps) {
@@ -22,7 +22,7 @@ Normalized normalize(B& b, ValueId wide, const Sizes& dims, double eps) {
   const ValueId offset = b.sub(wide, b.ref(mean));
   const ValueId variance = b.reduce("mean", b.mul(offset, b.ref(offset)), dims, true);
   const ValueId rstd = b.unary("rsqrt", b.add(variance, eps));
-  return {b.mul(offset, b.ref(rstd)), mean, rstd};
+  return {b.mul(offset, b.ref(rstd)), mean, variance, rstd};
 }
 
 ValueId scaled(B& b, ValueId value, const Attr& weight, const Attr& bias, const Sizes& shape) {
@@ -88,10 +88,44 @@ Sizes channel_shape(const ir::TensorMeta& meta) {
   return shape;
 }
 
-Values native_batch_norm(B& b) {
+/// By the statistics of the batch.
+struct BatchNorm {
+  Values results;  // out, mean, rstd
+  Normalized wide;
+};
+
+BatchNorm of_batch(B& b) {
   const ValueId input = b.tensor("input");
   const ir::TensorMeta meta = b.meta(input);
-  FXF_CHECK(!b.flag("training", false), NotImplemented, "{}: training", b.node().name);
+  Sizes dims = all_dims(meta.sizes.size());
+  dims.erase(dims.begin() + 1);
+  const Normalized n = normalize(b, b.widened(input), dims, b.real("eps", 1e-5));
+  const ValueId out = b.cast(scaled(b, n.value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
+  const DType saved = statistics_dtype(b, input, b.arg("weight"));
+  return {{out, b.cast(b.reshape(n.mean, {meta.sizes[1]}), saved), b.cast(b.reshape(n.rstd, {meta.sizes[1]}), saved)}, n};
+}
+
+Values batch_norm_no_stats(B& b) { return of_batch(b).results; }
+
+/// Training with running statistics: these are results too.
+Values batch_norm_functional(B& b) {
+  BatchNorm made = of_batch(b);
+  const ir::TensorMeta meta = b.meta(b.tensor("input"));
+  const double momentum = b.real("momentum", 0.1), count = static_cast<double>(meta.numel()) / static_cast<double>(std::max<std::int64_t>(meta.sizes[1], 1));
+  const auto mixed = [&](std::string_view running, ValueId fresh, double factor) {
+    const ValueId old = b.tensor(running);
+    const ValueId value = b.reshape(fresh, {meta.sizes[1]});
+    return b.cast(b.add(b.mul(value, factor), b.ref(b.mul(b.widened(old), 1.0 - momentum))), b.meta(old).dtype);
+  };
+  made.results.push_back(mixed("running_mean", made.wide.mean, momentum));
+  made.results.push_back(mixed("running_var", made.wide.variance, momentum * count / (count - 1.0)));  // the unbiased variance
+  return made.results;
+}
+
+Values native_batch_norm(B& b) {
+  if (b.flag("training", false)) return batch_norm_no_stats(b);
+  const ValueId input = b.tensor("input");
+  const ir::TensorMeta meta = b.meta(input);
   const Sizes shape = channel_shape(meta);
   const ValueId mean = b.reshape(b.widened(b.tensor("running_mean")), shape);
   const ValueId variance = b.reshape(b.widened(b.tensor("running_var")), shape);
@@ -106,17 +140,6 @@ Values native_batch_norm(B& b) {
 }
 
 Values batch_norm(B& b) { return {native_batch_norm(b)[0]}; }
-
-Values batch_norm_no_stats(B& b) {
-  const ValueId input = b.tensor("input");
-  const ir::TensorMeta meta = b.meta(input);
-  Sizes dims = all_dims(meta.sizes.size());
-  dims.erase(dims.begin() + 1);
-  const Normalized n = normalize(b, b.widened(input), dims, b.real("eps", 1e-5));
-  const ValueId out = b.cast(scaled(b, n.value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
-  const DType saved = statistics_dtype(b, input, b.arg("weight"));
-  return {out, b.cast(b.reshape(n.mean, {meta.sizes[1]}), saved), b.cast(b.reshape(n.rstd, {meta.sizes[1]}), saved)};
-}
 
 Values grouped(B& b, std::int64_t groups) {
   const ValueId input = b.tensor("input");
@@ -168,6 +191,7 @@ const DecompositionTable& norm_decompositions() {
                                            {"batch_norm", batch_norm},
                                            {"native_batch_norm", native_batch_norm},
                                            {"batch_norm_no_stats", batch_norm_no_stats},
+                                           {"batch_norm_functional", batch_norm_functional},
                                            {"native_group_norm", native_group_norm},
                                            {"group_norm", group_norm},
                                            {"instance_norm", instance_norm},

@@ -96,7 +96,8 @@ class Functionalizer {
       for (std::uint32_t at : alias_[id].writes) {
         if (at < node.args.size()) ir::for_each_value({node.args[at]}, add);
       }
-      if (node.row != nullptr && node.form != nullptr && has_hidden_writes(node)) ir::for_each_value(node.args, add);
+      if (node.row == nullptr || node.form == nullptr || !has_hidden_writes(node)) continue;
+      for (const std::string& param : node.row->writes) ir::for_each_value({ir::arg(node, param)}, add);
     }
     out_.written.assign(written.begin(), written.end());
   }
@@ -107,6 +108,7 @@ class Functionalizer {
     const auto& writes = alias_[id].writes;
     for (Attr& attr : made.args) attr = renamed(attr, current_);
     if (writes.empty() && !hidden) return append(id, std::move(made));
+    if (hidden && writes.empty() && make_hidden_functional(id, made)) return;
     if (!hidden && writes.size() == 1 && make_functional(id, made, writes[0])) return;
     keep(id, std::move(made), hidden ? "its schema does not tell what it writes" : "its write could not be made functional");
   }
@@ -130,6 +132,63 @@ class Functionalizer {
     append(id, std::move(made));
     rename(target, result);
     return true;
+  }
+
+  /// A node with hidden writes as the one of its row that returns what is written.
+  bool make_hidden_functional(NodeId id, ir::Node& made) {
+    const ir::OpRow* row = table_.find(made.row->functional);
+    if (row == nullptr || row->targets.empty()) return false;
+    std::vector<ValueId> targets;
+    for (const std::string& param : made.row->writes) {
+      const Attr& written = ir::arg(in_.nodes[id], param);
+      if (!written.is_value()) return false;
+      const ValueId target = written.value();
+      if (!in_.value(target).meta || sharers_[storage_[target]] != 1 || touched_.count(storage_[target]) > 0) return false;
+      if (std::find(targets.begin(), targets.end(), target) != targets.end()) return false;
+      targets.push_back(target);
+    }
+    ir::Node call = made;
+    call.target = row->targets[0].target;
+    call.row = row;
+    call.form = &row->targets[0];
+    call.args.clear();
+    for (const std::string& name : call.form->names) call.args.push_back(ir::arg(made, name));
+    call.outputs.clear();
+    std::vector<ValueId> results;
+    for (const std::string& output : row->outputs) {
+      const auto& own = made.row->outputs;
+      const auto& writes = made.row->writes;
+      const auto same = std::find(own.begin(), own.end(), output);
+      const auto write = std::find(writes.begin(), writes.end(), output);
+      if (same != own.end()) {
+        const ValueId value = made.outputs.at(static_cast<std::size_t>(same - own.begin()));
+        out_.graph.values[value].output = static_cast<std::uint32_t>(call.outputs.size());
+        call.outputs.push_back(value);
+        continue;
+      }
+      const std::size_t at = write == writes.end() ? 0 : static_cast<std::size_t>(write - writes.begin());
+      call.outputs.push_back(fresh_value(made.name + "_" + output, targets[at], id, call.outputs.size()));
+      if (write != writes.end()) results.push_back(call.outputs.back());
+    }
+    append(id, std::move(call));
+    for (std::size_t i = 0; i < targets.size(); ++i) rename(targets[i], results[i]);
+    return true;
+  }
+
+  /// A further output of node `id`, with the meta of `like` as its forecast.
+  ValueId fresh_value(std::string name, ValueId like, NodeId id, std::size_t output) {
+    ir::Value made;
+    made.name = std::move(name);
+    made.meta = in_.value(like).meta;
+    made.producer = id;
+    made.output = static_cast<std::uint32_t>(output);
+    const auto value = static_cast<ValueId>(out_.graph.values.size());
+    out_.graph.values.push_back(std::move(made));
+    current_.push_back(value);
+    storage_.push_back(value);
+    written_as_.push_back(ir::kNoValue);
+    sharers_.push_back(1);
+    return value;
   }
 
   /// copy_(target, source): the source in the target's dtype and shape.

@@ -78,6 +78,7 @@ struct OpRow {
   std::string via;                  // composites
   std::string fallback;             // ATen overload that a prims/nvprims target runs as
   std::vector<std::string> writes;  // hidden writes
+  std::string functional;           // the row that gives what is written as further outputs, named as the params
   std::vector<std::string> checks;  // names of extra predicates
   std::string strides = "iterator";  // stride rule of the eager result: iterator, contiguous, like_self, view, own (as its decomposition says)
   int cost_slots = 1;               // issue slots an element

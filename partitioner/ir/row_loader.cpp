@@ -216,6 +216,8 @@ class Loader {
     check(!row_.outputs.empty(), "outputs", "is empty");
     row_.writes = split(text("writes"));
     for (const std::string& name : row_.writes) check(has(row_.params, name), "writes", fmt::format("'{}' is not a parameter", name));
+    row_.functional = text("functional");
+    check(row_.functional.empty() || !row_.writes.empty(), "functional", "contradicts a row without hidden writes");
     row_.checks = split(text("check"));
   }
 
@@ -306,7 +308,7 @@ OpRow load_row(const RowFields& fields, ReadValue read_value) { return Loader(fi
 
 const std::vector<std::string_view>& text_keys() {
   static const std::vector<std::string_view> keys{"params", "numbers", "kind", "outputs", "dtypes",   "result", "expr",  "cuda",   "host",
-                                                  "pre",    "init",    "fold", "post",    "via",      "fallback", "writes", "check", "strides"};
+                                                  "pre",    "init",    "fold", "post",    "via",      "fallback", "writes", "functional", "check", "strides"};
   return keys;
 }
 

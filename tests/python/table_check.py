@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 _BATCH = 64
 # Where a node with a row may stay with ATen, by the head of its reason.
-FALLBACK_IS_RIGHT = ("dtype", "argument", "metadata only", "device", "layout", "denied", "not provably safe: aten.native_batch_norm", "not provably safe: aten._native_batch_norm_legit")
+FALLBACK_IS_RIGHT = ("dtype", "argument", "metadata only", "device", "layout", "denied")
 
 
 def table_targets() -> set[str]:

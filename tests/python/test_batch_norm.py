@@ -1,0 +1,87 @@
+"""Training batch norms: running statistics are results of the fusion and written back."""
+
+from __future__ import annotations
+
+import copy
+
+import fxfuser
+import pytest
+import torch
+import torch.nn.functional as F
+from fxfuser import execute
+from numerics import check_close
+from torch.fx.experimental.proxy_tensor import make_fx
+
+RAISE = {"on_error": "raise"}
+
+
+def inputs(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    channels = shape[1]
+    return [torch.randn(shape).to(dtype), torch.rand(channels), torch.rand(channels) + 0.5, torch.randn(channels), torch.randn(channels)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(8, 3, 5, 7), (6, 10), (4, 5, 9), (2, 3, 4, 5, 6)], ids=str)
+def test_training_writes_the_running_statistics(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    args = inputs(shape, dtype)
+    gm = make_fx(lambda x, mean, var, w, b: F.relu(F.batch_norm(x, mean, var, w, b, True, 0.2)))(*args)
+    ours, eager = copy.deepcopy(args), copy.deepcopy(args)
+    versions = [arg._version for arg in ours]
+    before = fxfuser.stats()
+    got = execute(gm, *ours, executor_parameters=RAISE)
+    after = fxfuser.stats()
+    assert after["launches"]["host"] > before["launches"]["host"]
+    want = gm(*eager)
+    if dtype == torch.bfloat16:
+        torch.testing.assert_close(got, want)
+    else:
+        check_close(got, want, "result")
+    for index in (1, 2):
+        torch.testing.assert_close(ours[index], eager[index])
+        assert ours[index]._version > versions[index]
+    row = next(row for row in fxfuser.explain(gm, *args).nodes() if "batch_norm" in row["target"])
+    assert row["status"] == "fused", row
+
+
+def test_a_module_in_training_and_then_in_inference() -> None:
+    ours = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU()).train()
+    eager = copy.deepcopy(ours)
+    x = torch.randn(4, 3, 9, 9)
+    with torch.no_grad():
+        program = torch.export.export(ours, (x,)).module()
+        for _ in range(3):
+            check_close(execute(program, x, executor_parameters=RAISE), eager(x), "training")
+        for (name, a), (_, b) in zip(ours.named_buffers(), eager.named_buffers(), strict=True):
+            torch.testing.assert_close(dict(program.named_buffers())[name], b, msg=name)
+            del a
+
+
+def test_functional_form() -> None:
+    x, mean, var, w, b = inputs((8, 3, 5, 7))
+    gm = make_fx(lambda *args: torch.ops.aten._native_batch_norm_legit_functional(*args, True, 0.1, 1e-5))(x, w, b, mean, var)
+    before = fxfuser.stats()["launches"]["host"]
+    check_close(execute(gm, x, w, b, mean, var, executor_parameters=RAISE), gm(x, w, b, mean, var), "results")
+    assert fxfuser.stats()["launches"]["host"] > before
+
+
+def test_one_statistic_for_both_stays_with_aten() -> None:
+    x, stat, _, w, b = inputs((8, 3, 5, 7))
+    gm = make_fx(lambda x, s, w, b: F.batch_norm(x, s, s, w, b, True) + 1)(x, stat, w, b)
+    ours, eager = stat.clone(), stat.clone()
+    check_close(execute(gm, x, ours, w, b), gm(x, eager, w, b), "result")
+    assert torch.equal(ours, eager)
+
+
+def test_statistics_read_before_and_after() -> None:
+    x, mean, var, w, b = inputs((8, 3, 5, 7))
+
+    def fn(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        old = mean * 2
+        y = F.batch_norm(x, mean, var, None, None, True)
+        return old, y, mean * 2, var + 1
+
+    gm = make_fx(fn)(x, mean, var)
+    ours, eager = [mean.clone(), var.clone()], [mean.clone(), var.clone()]
+    check_close(execute(gm, x, *ours, executor_parameters=RAISE), gm(x, *eager), "results")
+    for a, c in zip(ours, eager, strict=True):
+        torch.testing.assert_close(a, c)
