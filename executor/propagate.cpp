@@ -6,6 +6,8 @@
 #include "executor/aten_bridge.h"
 #include "executor/aten_call.h"
 #include "executor/scalar_step.h"
+#include "partitioner/ir/infer.h"
+#include "partitioner/ir/op_table.h"
 
 namespace fxfuser::executor {
 namespace {
@@ -24,11 +26,13 @@ class Propagation {
   }
 
   ir::Graph run() {
+    for (ir::ValueId id : graph_.inputs) describe(id);
+    for (const ir::Constant& constant : graph_.constants) describe(constant.value);
     for (const ir::Node& node : graph_.nodes) {
       if (node.kind == ir::NodeKind::Scalar) slots_[node.outputs.at(0)] = run_scalar(node.target, node.args, slots_);
       else call(node);
+      for (ir::ValueId output : node.outputs) describe(output);
     }
-    for (ir::ValueId id = 0; id < graph_.values.size(); ++id) describe(id);
     return std::move(graph_);
   }
 
@@ -49,8 +53,23 @@ class Propagation {
       const auto position = schema.argumentIndexWithName("device");
       if (position && static_cast<std::size_t>(*position) < moved.args.size()) moved.args[static_cast<std::size_t>(*position)] = ir::Device{ir::DeviceKind::Meta, -1};
     }
-    AtenCall::resolve(graph_, moved).run(slots_);
+    try {
+      AtenCall::resolve(graph_, moved).run(slots_);
+    } catch (const std::exception&) {
+      // Some meta kernels are registered by Python only; a row that says what it returns stands in.
+      if (!is_inferred(node)) throw;
+      const std::vector<ir::TensorMeta> metas = ir::infer(graph_, node).outputs;
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) slots_[node.outputs[i]] = on_meta(metas.at(i));
+    }
     for (ir::ValueId output : node.outputs) devices_[output] = named ? named : home;
+  }
+
+  static bool is_inferred(const ir::Node& node) {
+    return node.row != nullptr && (node.row->kind == ir::OpKind::Pointwise || node.row->kind == ir::OpKind::Reduction || node.row->kind == ir::OpKind::Cast);
+  }
+
+  static at::Tensor on_meta(const ir::TensorMeta& meta) {
+    return at::empty_strided(meta.sizes, meta.strides, at::TensorOptions().dtype(to_scalar_type(meta.dtype)).device(c10::kMeta));
   }
 
   /// Where a node computes: the device of its tensors, those of no dims on the CPU last (they count as numbers elsewhere).
