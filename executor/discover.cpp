@@ -142,13 +142,12 @@ void Discovery::partition(std::size_t index, std::uint32_t unit, Slots& slots, R
   for (ir::ValueId value : partition.inputs) alignment.push_back(slots[value].isTensor() ? alignment_of(slots[value].toTensor()) : 16);
   GroupPlan group = plan_group(session_, lowered_, index, input_metas(partition, slots), alignment, options_);
   if (group.refusal) {
-    // Shapes that eager refuses: ATen raises what eager raises.
+    // Shapes that eager refuses, for one: ATen raises what eager raises.
     if (options_.mode == Mode::Strict) {
       throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {}", lowered_.graph.node(partition.nodes[0]).name, to_string(*group.refusal)));
     }
-    through_aten(index, unit, slots, counters);
-    failed_[index] = group.refusal;
-    return;
+    // Other shapes of this class may fuse, so the partition is not given up.
+    return through_aten(index, unit, slots, counters);
   }
   try {
     add_group(group, index, unit, slots, counters);

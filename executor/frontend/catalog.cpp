@@ -133,6 +133,7 @@ std::unique_ptr<OpSignature> Catalog::from_list(std::string_view name) const {
     FXF_ASSERT(out->row != nullptr, "{} is listed with row {}, which is not in the table", name, target);
     if (out->composite == nullptr) add_overloads(*out->row, *out);
   }
+  out->infer_as = found->infer_as.empty() ? out->row : table_.find(found->infer_as);
   add_scalar_form(*out);
   out->doc = whole_doc(*out, found->doc);
   return out;
@@ -167,6 +168,7 @@ std::unique_ptr<OpSignature> Catalog::from_row(std::string_view name) const {
   }
   const bool infers = row->kind == ir::OpKind::Pointwise || row->kind == ir::OpKind::Cast || row->kind == ir::OpKind::Reduction;
   out->rank = infers ? RankRule::Infer : row->kind == ir::OpKind::Composite && row->strides == "iterator" ? RankRule::Broadcast : RankRule::Unknown;
+  out->infer_as = infers ? row : nullptr;
   out->widens = row->kind == ir::OpKind::Pointwise;
   add_scalar_form(*out);
   out->doc = whole_doc(*out, row_doc(*row));

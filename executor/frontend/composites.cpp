@@ -78,6 +78,12 @@ Values composite_batch_norm(Replayer& r, const Values& args) {
   return out;
 }
 
+/// ATen wants the condition on the device of the others; a number is made a tensor there.
+Values composite_where(Replayer& r, const Values& args) {
+  const ir::Attr condition = r.is_tensor(args[0]) ? args[0] : r.call("scalar_tensor", {{"value", args[0]}, {"dtype", ir::DType::Bool}});
+  return {r.call("where", {{"condition", condition}, {"self", args[1]}, {"other", args[2]}})};
+}
+
 Values composite_squeeze(Replayer& r, const Values& args) {
   return {r.call("squeeze", {{"self", args[0]}, {"dims", list_of(args[2].is_none() ? args[1] : args[2])}})};
 }

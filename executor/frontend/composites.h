@@ -12,6 +12,7 @@ Values composite_min(Replayer& r, const Values& args);
 Values composite_prod(Replayer& r, const Values& args);
 Values composite_welford(Replayer& r, const Values& args);
 Values composite_batch_norm(Replayer& r, const Values& args);
+Values composite_where(Replayer& r, const Values& args);
 Values composite_squeeze(Replayer& r, const Values& args);
 Values composite_broadcast(Replayer& r, const Values& args);
 Values composite_broadcast_in_dim(Replayer& r, const Values& args);

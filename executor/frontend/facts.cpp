@@ -33,13 +33,13 @@ const ir::Attr& argument(const OpSignature& op, const std::vector<ir::Attr>& arg
 std::optional<Facts> inferred(const OpSignature& op, const std::vector<ir::Attr>& args, const FactsOf& facts) {
   ir::Graph graph;
   ir::Node node;
-  node.row = op.row;
+  node.row = op.infer_as;
   node.name = op.name;
   bool known = true;
-  for (const std::string& param : op.row->params) {
+  for (const std::string& param : op.infer_as->params) {
     ir::Attr attr = argument(op, args, param);
     if (attr.is_none()) {
-      if (const auto fallback = op.row->defaults.find(param); fallback != op.row->defaults.end()) attr = fallback->second;
+      if (const auto fallback = op.infer_as->defaults.find(param); fallback != op.infer_as->defaults.end()) attr = fallback->second;
     }
     if (attr.is_value()) {
       const Facts value = facts(attr.value());
@@ -143,7 +143,7 @@ std::vector<Facts> result_facts(const OpSignature& op, const std::vector<ir::Att
     out.assign(overload->outputs.size(), Facts{});
     for (std::size_t i = 0; i < out.size(); ++i) out[i].kind = overload->outputs[i];
   }
-  if (op.rank == RankRule::Infer) {
+  if (op.rank == RankRule::Infer && op.infer_as != nullptr) {
     if (const auto known = inferred(op, args, facts)) {
       out[0] = *known;
       if (out.size() == 2) out[1].rank = known->rank, out[1].dtype = ir::DType::Int64;  // values and indices

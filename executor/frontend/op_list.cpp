@@ -16,7 +16,7 @@ const std::vector<ListedOp>& listed_ops() {
       {"sub_alpha", "arg, other, alpha", "sub", "", R::Infer, "", "", true},
       {"truediv", "arg, other", "div", "", R::Infer, "", "", true, nullptr, 1, nullptr, "Integers are divided as floats."},
       {"mod", "arg, other", "fmod", "", R::Infer, "", "", true, nullptr, 1, nullptr, "The remainder has the sign of arg, as in C."},
-      {"view", "arg, original_shape, new_shape", "aten.reshape.default", "shape=new_shape", R::Length, "new_shape", "same"},
+      {"view", "arg, original_shape, new_shape", "aten.reshape.default", "_=original_shape shape=new_shape", R::Length, "new_shape", "same"},
       {"reshape", "arg, new_shape", "aten.reshape.default", "shape=new_shape", R::Length, "new_shape", "same"},
       {"permute", "arg, dims", "aten.permute.default", "", R::Same, "", "same"},
       {"expand", "arg, shape|new_shape", "aten.expand.default", "", R::Length, "shape", "same"},
@@ -44,9 +44,9 @@ const std::vector<ListedOp>& listed_ops() {
       {"rand_like", "arg", "aten.rand_like.default", "", R::Same, "", "same"},
       {"randn_like", "arg", "aten.randn_like.default", "", R::Same, "", "same"},
       // Composite rows that promote as pointwise ones do.
-      {"where", "condition, x, y", "where", "self=x other=y", R::Infer, "", "", true},
-      {"pow", "arg, exponent", "pow", "", R::Infer, "", "", true},
-      {"clamp", "arg, min=None, max=None", "clamp", "", R::Infer, "", "", true},
+      {"where", "condition, x, y", "where", "self=x other=y", R::Infer, "", "", true, composite_where, 1, nullptr, "", "select_where"},
+      {"pow", "arg, exponent", "pow", "", R::Infer, "", "", true, nullptr, 1, nullptr, "", "pow_real"},
+      {"clamp", "arg, min=None, max=None", "clamp", "", R::Infer, "", "", true, nullptr, 1, nullptr, "", "clamp_min"},
       // Several rows each. (composites.cpp)
       {"max", "arg, axes|dims, keepdim=False, dtype=None", "amax", "dims=axes", R::Reduce, "", "param", false, composite_max},
       {"min", "arg, axes|dims, keepdim=False, dtype=None", "amin", "dims=axes", R::Reduce, "", "param", false, composite_min},

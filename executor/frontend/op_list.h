@@ -13,7 +13,7 @@ struct ListedOp {
   std::string_view name;
   std::string_view signature;  // "arg, axes|dims, keepdim=False": a bar gives a second keyword
   std::string_view target;     // a row of the table or one overload ("aten.reshape.default"); with a composite: what facts come from
-  std::string_view mapping;    // "dims=axes keepdim": the target's parameter = ours, where it is not called the same ("self=arg" is understood)
+  std::string_view mapping;    // "dims=axes keepdim": the target's parameter = ours, where it is not called the same ("self=arg" is understood); _ for one that means nothing
   RankRule rank = RankRule::Unknown;
   std::string_view length_of = "";
   std::string_view dtypes = "";  // by result: same, param, int, bool
@@ -22,6 +22,7 @@ struct ListedOp {
   std::size_t outputs = 1;
   ArgumentCheck check = nullptr;
   std::string_view doc = "";
+  std::string_view infer_as = "";  // RankRule::Infer for a composite row: the primitive row whose result has the same rank and dtype
 };
 
 const std::vector<ListedOp>& listed_ops();

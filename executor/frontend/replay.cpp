@@ -134,8 +134,6 @@ std::int64_t Replayer::rank(const ir::Attr& tensor, std::string_view op) const {
   return *facts_[tensor.value()].rank;
 }
 
-std::optional<ir::DType> Replayer::dtype(const ir::Attr& value) const { return value.is_value() ? facts_[value.value()].dtype : std::nullopt; }
-
 ir::Attr Replayer::translated(const ir::Attr& attr) const {
   if (attr.is_value()) return values_.at(attr.value());
   if (!attr.is_list()) return attr;

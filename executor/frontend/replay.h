@@ -43,8 +43,7 @@ class Replayer {
   ir::Attr size(const ir::Attr& tensor, std::int64_t dim);
   /// Throws Error(Runtime) when only ATen could tell; `op` names who asks.
   std::int64_t rank(const ir::Attr& tensor, std::string_view op) const;
-  /// Unknown for numbers and where only ATen could tell.
-  std::optional<ir::DType> dtype(const ir::Attr& value) const;
+  bool is_tensor(const ir::Attr& value) const { return value.is_value() && facts_[value.value()].kind == ir::ValueKind::Tensor; }
 
   Replayed take() { return std::move(out_); }
 

@@ -48,12 +48,13 @@ int cost_of(const ir::Attr& attr, const OverloadParam& param, const FactsOf& fac
 int cost_of(const OpSignature& op, const OpOverload& overload, const std::vector<ir::Attr>& args, const FactsOf& facts) {
   int total = 0;
   for (std::size_t i = 0; i < op.params.size(); ++i) {
+    if (op.params[i].row == "_") continue;  // taken for the sake of callers, means nothing
     const auto param = std::find_if(overload.params.begin(), overload.params.end(), [&](const OverloadParam& item) { return item.param == op.params[i].row; });
     if (param == overload.params.end()) {
       // Not among its arguments: what it fixes, or what was not given, must be meant.
       const auto fixed = overload.fixed.find(op.params[i].row);
-      const bool meant = fixed != overload.fixed.end() ? is_same(fixed->second, args[i]) || (args[i].is_none() && !op.params[i].fallback) : args[i].is_none() || (op.params[i].fallback && is_same(*op.params[i].fallback, args[i]));
-      if (!meant) return kNo;
+      const std::optional<ir::Attr> implied = fixed != overload.fixed.end() ? fixed->second : op.params[i].fallback;
+      if (!args[i].is_none() && !(implied && is_same(*implied, args[i]))) return kNo;
       continue;
     }
     const int cost = cost_of(args[i], *param, facts);

@@ -75,6 +75,7 @@ struct OpSignature {
   std::size_t composite_outputs = 1;
   bool returns_list = false;  // a list even of one: sizes
   RankRule rank = RankRule::Unknown;
+  const ir::OpRow* infer_as = nullptr;  // RankRule::Infer: the row that says it
   std::string length_of;  // RankRule::Length
   std::vector<DTypeRule> dtypes;  // by result, the last one for all after it; empty: unknown
   bool widens = false;      // 16-bit floats enter as float32

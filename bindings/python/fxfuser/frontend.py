@@ -104,7 +104,9 @@ class FusionDefinition(_C.FusionDefinition):
                 self.definition()
         return fusion.execute(inputs, **options)
 
-    def validate(self, inputs: Iterable[Any], reference: Iterable[torch.Tensor] | None = None, *, rtol: float | None = None, atol: float | None = None, **options: Any) -> list[torch.Tensor]:
+    def validate(
+        self, inputs: Iterable[Any], reference: Iterable[torch.Tensor] | None = None, *, rtol: float | None = None, atol: float | None = None, **options: Any
+    ) -> list[torch.Tensor]:
         """Runs the definition and compares the results, inputs that it writes included, with ``reference``.
 
         Without a reference they are compared with what the same ops give one by one through ATen. The inputs stay as they are.
