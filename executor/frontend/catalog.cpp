@@ -155,13 +155,14 @@ std::unique_ptr<OpSignature> Catalog::from_row(std::string_view name) const {
     param.name = name_of == "self" ? "arg" : name_of;
     bool taken = false;
     for (const OpOverload& overload : out->overloads) {
-      for (const OverloadParam& item : overload.params) {
-        if (item.param != name_of) continue;
-        taken = true;
-        if (!param.fallback && item.fallback) param.fallback = item.fallback;
-        if (!param.fallback && item.optional) param.fallback = ir::Attr();
+      const auto item = std::find_if(overload.params.begin(), overload.params.end(), [&](const OverloadParam& one) { return one.param == name_of; });
+      if (item == overload.params.end()) {
+        if (!param.fallback) param.fallback = ir::Attr();  // an overload that does without it
+        continue;
       }
-      if (!param.fallback && overload.fixed.contains(name_of)) param.fallback = ir::Attr();
+      taken = true;
+      if (!param.fallback && item->fallback) param.fallback = item->fallback;
+      if (!param.fallback && item->optional) param.fallback = ir::Attr();
     }
     if (const auto fallback = row->defaults.find(name_of); fallback != row->defaults.end()) param.fallback = fallback->second;
     if (taken) out->params.push_back(std::move(param));
