@@ -350,3 +350,15 @@ def test_dtypes_and_ranks_that_were_not_traced_are_fused_at_their_first_call() -
         after = fxfuser.stats()
         assert after["launches"]["host"] - before["launches"]["host"] == 1
         assert after["aten_steps"] == before["aten_steps"]
+
+
+def test_sizes_that_are_computed_at_the_call_fuse_and_a_new_one_compiles_nothing() -> None:
+    gm = make_fx(lambda x: torch.softmax(x.expand(3, x.shape[0], x.shape[1]).reshape(3 * x.shape[0], x.shape[1]) * 2, -1), tracing_mode="symbolic")(torch.randn(4, 6))
+    for sizes, compiles in (((4, 6), None), ((5, 6), 0), ((4, 6), 0)):
+        x = torch.randn(sizes)
+        before = fxfuser.stats()
+        torch.testing.assert_close(fxfuser.execute(gm, x), gm(x))
+        after = fxfuser.stats()
+        assert after["launches"]["host"] - before["launches"]["host"] == 1
+        assert compiles is None or after["compiles"] - before["compiles"] == compiles
+    torch.testing.assert_close(fxfuser.execute(gm, x, executor="strictly_nvfuser"), gm(x))

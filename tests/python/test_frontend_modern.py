@@ -153,7 +153,23 @@ def test_handles_know_rank_dtype_and_sizes() -> None:
     torch.testing.assert_close(mean, given.float().mean((0, 2)) * 2)
     assert (size.item(), first.item()) == (5, 4)
     with pytest.raises(RuntimeError, match="rank of T1 is not known"), FusionDefinition() as other:
-        _ = other.ops.matmul(other.define_tensor(2), 1.0).ndim if False else other.ops.nonzero(other.define_tensor(2)).ndim
+        _ = other.ops.nonzero(other.define_tensor(2)).ndim
+
+
+def test_sizes_and_integers_of_the_call_are_shapes() -> None:
+    with FusionDefinition() as fd:
+        x, count = fd.define_tensor(2), fd.define_scalar(DataType.Int)
+        rows, columns = fd.ops.tensor_sizes(x)
+        mean = fd.ops.broadcast_in_dim(fd.ops.sum(x, [1]) / columns, [rows, columns], [0])
+        centred = x - mean
+        fd.add_output(fd.ops.relu(fd.ops.slice(centred, [0, 0], [count, columns])))
+    for sizes, count_given in (((4, 6), 2), ((4, 6), 3), ((7, 5), 4)):
+        given = torch.randn(sizes)
+        before = fxfuser.stats()
+        (out,) = fd.execute([given, count_given], strict=True)
+        after = fxfuser.stats()
+        torch.testing.assert_close(out, (given - given.mean(1, keepdim=True)).relu()[:count_given])
+        assert after["launches"]["host"] > before["launches"]["host"]
 
 
 def test_validate_compares_with_the_same_ops_or_a_reference() -> None:
