@@ -170,7 +170,7 @@ void bind_definition(py::module_& module) {
            py::arg("tensor"), py::arg("static_sizes") = false, "An input like this tensor: its dtype, rank, layout and dims of size 1; with static_sizes all its sizes.")
       .def("define_scalar", [](DefinitionSlot& self, const py::object& value, const py::object& dtype) {
              // The modern form gives a constant first; 2022's takes a dtype only.
-             const bool is_type = py::isinstance<ir::DType>(value);
+             const bool is_type = py::isinstance<ir::DType>(value) || std::holds_alternative<ir::DType>(to_attr(value, {}, nullptr).v);
              FusionDefinition& open = self.open("define_scalar");
              if (value.is_none() || is_type) return wrap_handle(open.define_scalar(to_data_type(is_type ? value : dtype).value_or(ir::DType::Float64)));
              return wrap_handle(open.define_constant(to_attr(value, {}, nullptr), to_data_type(dtype)));
