@@ -216,7 +216,7 @@ def test_factories_follow_the_inputs_or_the_device() -> None:
 def test_a_row_added_at_run_time_is_an_op() -> None:
     with FusionDefinition() as before:
         with pytest.raises(AttributeError, match="frontend_softsign"):
-            before.ops.frontend_softsign
+            _ = before.ops.frontend_softsign
     library = torch.library.Library("frontend_demo", "DEF")
     library.define("softsign(Tensor self) -> Tensor")
     library.impl("softsign", lambda x: x / (1 + x.abs()), "CompositeExplicitAutograd")
