@@ -1,6 +1,7 @@
 // fxfuser._C: names only; what they do is in the unit that each line calls.
 #include <pybind11/pybind11.h>
 
+#include "bindings/bind_frontend.h"
 #include "bindings/bind_service.h"
 #include "bindings/execute.h"
 #include "bindings/graph_builder.h"
@@ -13,4 +14,5 @@ PYBIND11_MODULE(_C, module) {
   fxfuser::bindings::bind_graph_builder(module);
   fxfuser::bindings::bind_handles(module);
   fxfuser::bindings::bind_service(module);
+  fxfuser::bindings::bind_frontend(module);
 }

@@ -83,6 +83,8 @@ c10::IValue list_as(const ir::Attr& attr, const c10::TypePtr& element, const Slo
   return list;
 }
 
+}  // namespace
+
 c10::OperatorHandle find_operator(const std::string& target) {
   const std::size_t first = target.find('.'), last = target.rfind('.');
   FXF_CHECK(first != std::string::npos && last > first, Runtime, "{} is no dispatcher operator", target);
@@ -92,8 +94,6 @@ c10::OperatorHandle find_operator(const std::string& target) {
   FXF_CHECK(handle.has_value(), Runtime, "the dispatcher has no {}", target);
   return *handle;
 }
-
-}  // namespace
 
 c10::IValue to_ivalue(const ir::Attr& attr, const c10::TypePtr& type, const Slots& slots) {
   if (attr.is_none()) return {};

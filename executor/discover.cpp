@@ -53,6 +53,28 @@ std::vector<ir::TensorMeta> Discovery::input_metas(const partitioner::Partition&
   return metas;
 }
 
+bool Discovery::is_keyed(ir::ValueId value, const Slots& slots) const {
+  const ir::Graph& graph = lowered_.graph;
+  const ir::NodeId producer = graph.value(value).producer;
+  if (producer == ir::kNoNode) return slots[value].isInt();
+  const ir::Node& node = graph.node(producer);
+  if (node.kind == ir::NodeKind::Scalar) {
+    bool keyed = true;
+    ir::for_each_value(node.args, [&](ir::ValueId arg) { keyed = keyed && is_keyed(arg, slots); });
+    return keyed;
+  }
+  return node.target == "aten.sym_size.int" && node.args.at(0).is_value() && graph.value(node.args[0].value()).producer == ir::kNoNode;
+}
+
+std::vector<std::optional<std::int64_t>> Discovery::input_numbers(const partitioner::Partition& partition, const Slots& slots) const {
+  std::vector<std::optional<std::int64_t>> numbers;
+  for (ir::ValueId value : partition.inputs) {
+    const bool known = slots[value].isInt() && is_keyed(value, slots);
+    numbers.push_back(known ? std::optional<std::int64_t>(slots[value].toInt()) : std::nullopt);
+  }
+  return numbers;
+}
+
 void Discovery::prefetch() {
   if (options_.compile == CompilePolicy::Never) return;
   std::vector<GroupPlan> groups;
@@ -140,15 +162,14 @@ void Discovery::partition(std::size_t index, std::uint32_t unit, Slots& slots, R
   }
   std::vector<int> alignment;
   for (ir::ValueId value : partition.inputs) alignment.push_back(slots[value].isTensor() ? alignment_of(slots[value].toTensor()) : 16);
-  GroupPlan group = plan_group(session_, lowered_, index, input_metas(partition, slots), alignment, options_);
+  GroupPlan group = plan_group(session_, lowered_, index, input_metas(partition, slots), alignment, options_, input_numbers(partition, slots));
   if (group.refusal) {
-    // Shapes that eager refuses: ATen raises what eager raises.
+    // Shapes that eager refuses, for one: ATen raises what eager raises.
     if (options_.mode == Mode::Strict) {
       throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {}", lowered_.graph.node(partition.nodes[0]).name, to_string(*group.refusal)));
     }
-    through_aten(index, unit, slots, counters);
-    failed_[index] = group.refusal;
-    return;
+    // Other shapes of this class may fuse, so the partition is not given up.
+    return through_aten(index, unit, slots, counters);
   }
   try {
     add_group(group, index, unit, slots, counters);

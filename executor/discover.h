@@ -28,6 +28,9 @@ class Discovery {
   void execute(Step step, Slots& slots, RunCounters& counters);
   std::vector<SlotId> place_values(const GroupPlan& group, const partitioner::Partition& partition, Slots& slots);
   LaunchStep launch_step(const GroupPlan& group, std::size_t segment, const std::vector<SlotId>& slot_of, std::shared_ptr<CompiledKernel> kernel) const;
+  /// Is an integer given by what the plan's key holds: integer inputs and the inputs' sizes?
+  bool is_keyed(ir::ValueId value, const Slots& slots) const;
+  std::vector<std::optional<std::int64_t>> input_numbers(const partitioner::Partition& partition, const Slots& slots) const;
   std::vector<ir::TensorMeta> input_metas(const partitioner::Partition& partition, const Slots& slots) const;
 
   Session& session_;

@@ -104,11 +104,11 @@ LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
 }
 
 GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t index, const std::vector<ir::TensorMeta>& metas,
-                     const std::vector<int>& alignment, const Options& options) {
+                     const std::vector<int>& alignment, const Options& options, const std::vector<std::optional<std::int64_t>>& numbers) {
   GroupPlan out;
   const Partition& partition = lowered.partitions[index];
   try {
-    out.canonical = partitioner::simplify(partitioner::decompose(lowered.graph, partition, metas, session.ops));
+    out.canonical = partitioner::simplify(partitioner::decompose(lowered.graph, partition, metas, session.ops, numbers));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
     out.refusal = partitioner::Reason{partitioner::ReasonCode::Argument, error.what()};

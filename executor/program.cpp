@@ -2,15 +2,16 @@
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/Tensor.h>
-#include <ATen/autocast_mode.h>
-#include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+#include <algorithm>
 
 #include "executor/aten_bridge.h"
+#include "executor/call_guards.h"
 #include "executor/discover.h"
+#include "executor/propagate.h"
 #include "partitioner/functionalize.h"
 #include "partitioner/ir/error.h"
 
@@ -19,32 +20,6 @@ namespace {
 
 constexpr std::size_t kMaxPlans = 256;
 constexpr std::size_t kMaxClasses = 16;
-
-const c10::DispatchKeySet& foreign_keys() {
-  static const c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor,
-                                         c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
-                                         c10::DispatchKey::MkldnnCPU, c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr, c10::DispatchKey::Quantized,
-                                         c10::DispatchKey::NestedTensor});  // functionalities: without the bit of a backend
-  return keys;
-}
-
-std::string tensor_problem(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "an undefined tensor";
-  if (tensor.key_set().has_any(foreign_keys())) return "an input with dispatch keys that a plan does not carry (" + c10::toString(tensor.key_set()) + ")";
-  if (tensor.layout() != c10::Layout::Strided) return "an input that is not strided";
-  if (tensor._fw_grad(0).defined()) return "an input carries a tangent of forward-mode differentiation";
-  if (tensor.requires_grad() && c10::GradMode::is_enabled()) {
-    return "an input or parameter requires grad while grad mode is on: call it under torch.no_grad() (or torch.inference_mode()) to run it fused";
-  }
-  return {};
-}
-
-std::string thread_problem() {
-  if (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)) return "autocast is on";
-  if (c10::get_default_dtype_as_scalartype() != c10::ScalarType::Float) return "the default dtype is not float32, which graphs are planned for";
-  if (c10::impl::dispatch_mode_enabled()) return "a dispatch mode is active";
-  return {};
-}
 
 }  // namespace
 
@@ -58,6 +33,9 @@ ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(se
   session.ops.bind(imported.graph);
   partitioner::Functionalized functional = partitioner::functionalize(imported.graph, imported.alias, session.ops);
   graph_ = std::move(functional.graph);
+  for (const ir::WriteBack& write : graph_.write_backs) {
+    if (std::find(functional.written.begin(), functional.written.end(), write.target) == functional.written.end()) functional.written.push_back(write.target);
+  }
   for (ir::ValueId value : functional.written) {
     for (std::size_t i = 0; i < graph_.inputs.size() + graph_.constants.size(); ++i) {
       if ((i < graph_.inputs.size() ? graph_.inputs[i] : graph_.constants[i - graph_.inputs.size()].value) == value) written_.push_back(i);
@@ -188,15 +166,35 @@ bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IVa
   return true;
 }
 
-ir::Graph ProgramImpl::record(std::span<const c10::IValue> inputs, Slots& slots, RunCounters& counters) const {
-  ir::Graph graph = graph_;
-  LoweredGraph plain;  // no partitions: every node by itself
+void ProgramImpl::run_plain(Slots& slots, RunCounters& counters) const {
+  LoweredGraph plain;  // no partitions
   plain.graph = graph_;
-  plain.partition_of.assign(graph.nodes.size(), -1);
-  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) plain.units.push_back({-1, id});
+  plain.partition_of.assign(graph_.nodes.size(), -1);
+  for (ir::NodeId id = 0; id < graph_.nodes.size(); ++id) plain.units.push_back({-1, id});
   std::vector<std::optional<partitioner::Reason>> failed;
   const Options options;
   Discovery(session_, plain, failed, options).run(slots, 0, counters);
+}
+
+void ProgramImpl::run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) {
+  check_count(inputs.size());
+  RunCounters counters;
+  Slots slots = frame(inputs, graph_.values.size());
+  run_plain(slots, counters);
+  Plan plain;
+  plain.outputs = graph_.outputs;
+  collect(plain, slots, outputs);
+  session_.count_steps({counters.launches_cuda, counters.launches_host, counters.aten_steps, counters.view_steps}, nullptr);
+}
+
+void ProgramImpl::check_count(std::size_t given) const {
+  const std::size_t expected = graph_.inputs.size() + graph_.constants.size();
+  FXF_CHECK(given == expected, Type, "{} inputs, {} were given", expected, given);
+}
+
+ir::Graph ProgramImpl::record(Slots& slots, RunCounters& counters) const {
+  ir::Graph graph = graph_;
+  run_plain(slots, counters);
   for (ir::ValueId id = 0; id < graph.values.size(); ++id) {
     ir::Value& value = graph.values[id];
     if (slots[id].isTensor() && slots[id].toTensor().defined()) {
@@ -210,7 +208,6 @@ ir::Graph ProgramImpl::record(std::span<const c10::IValue> inputs, Slots& slots,
       value.meta.reset();
     }
   }
-  (void)inputs;
   return graph;
 }
 
@@ -248,6 +245,7 @@ void ProgramImpl::check_strict(const LoweredGraph& lowered) const {
   for (ir::NodeId id = 0; id < lowered.graph.nodes.size(); ++id) {
     const ir::Node& node = lowered.graph.node(id);
     if (node.kind == ir::NodeKind::Scalar || (node.kind == ir::NodeKind::Callable && node.outputs.empty())) continue;
+    if (node.target == "aten.sym_size.int" || node.target == "aten.sym_numel.default" || node.target == "aten.sym_stride.int") continue;  // facts of a tensor, not work
     ++computes;
     const partitioner::Support& support = lowered.support[id];
     if (support.ok() || support.refusal->code == partitioner::ReasonCode::MetadataOnly) continue;
@@ -268,11 +266,16 @@ std::shared_ptr<ProgramImpl::Class> ProgramImpl::class_of(const Options& options
       return at->second;
     }
   }
-  if (!forecast_fits(graph_, inputs)) return nullptr;
-  ir::Graph graph = graph_;
-  give_scalars_types(graph, inputs);
+  std::optional<ir::Graph> graph;
+  if (forecast_fits(graph_, inputs)) {
+    graph = graph_;
+    give_scalars_types(*graph, inputs);
+  } else {
+    graph = propagate(graph_, inputs);
+  }
+  if (!graph) return nullptr;
   auto made = std::make_shared<Class>();
-  made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), options));
+  made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(*graph), options));
   made->failed.resize(made->lowered->partitions.size());
   miss = "dtypes, ranks or devices";
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -304,7 +307,7 @@ void ProgramImpl::tell_failures(const Class& held, RunResult& result) {
 
 RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) {
   RunResult result;
-  FXF_CHECK(inputs.size() == graph_.inputs.size() + graph_.constants.size(), Type, "{} inputs, {} were given", graph_.inputs.size() + graph_.constants.size(), inputs.size());
+  check_count(inputs.size());
   Signature signature;
   if (!sign(inputs, signature, result.reason)) {
     result.status = RunStatus::RunOriginal;
@@ -345,9 +348,9 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
   }
   std::shared_ptr<Class> held = class_of(options, inputs, miss);
   if (held == nullptr) {
-    // No forecast for this class: this call runs through ATen and records the metas that the next one is planned with.
+    // No forecast for this class, and it must run to be known: this call runs through ATen and records the metas that the next one is planned with.
     Slots slots = frame(inputs, graph_.values.size());
-    ir::Graph graph = record(inputs, slots, counters);
+    ir::Graph graph = record(slots, counters);
     auto made = std::make_shared<Class>();
     made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), options));
     made->failed.resize(made->lowered->partitions.size());

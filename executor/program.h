@@ -16,6 +16,7 @@ class ProgramImpl final : public Program {
   ProgramImpl(Session& session, ImportedGraph imported);
 
   RunResult run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) override;
+  void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) override;
   std::string explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) override;
 
  private:
@@ -36,13 +37,16 @@ class ProgramImpl final : public Program {
 
   /// Appends what a plan assumed of the inputs; false (with a reason) when only the module itself may run.
   bool sign(std::span<const c10::IValue> inputs, Signature& out, std::string& reason) const;
+  void check_count(std::size_t given) const;
   bool writes_overlap(std::span<const c10::IValue> inputs) const;
   std::shared_ptr<const Plan> find_plan(const Signature& signature, const Options& options);
   void remember(Signature signature, const Options& options, std::shared_ptr<const Plan> plan);
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
   bool forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const;
+  /// Every node by itself, through ATen.
+  void run_plain(Slots& slots, RunCounters& counters) const;
   /// Runs everything through ATen and records the metas of all values.
-  ir::Graph record(std::span<const c10::IValue> inputs, Slots& slots, RunCounters& counters) const;
+  ir::Graph record(Slots& slots, RunCounters& counters) const;
   void check_strict(const LoweredGraph& lowered) const;
 
   Slots frame(std::span<const c10::IValue> inputs, std::size_t slots) const;

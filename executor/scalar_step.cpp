@@ -1,5 +1,6 @@
 #include "executor/scalar_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -26,6 +27,11 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   FXF_CHECK(b != 0, Runtime, "integer division or modulo by zero");
   const std::int64_t q = a / b;
   return q - (a % b != 0 && ((a < 0) != (b < 0)));
+}
+
+std::int64_t truncated_remainder(std::int64_t a, std::int64_t b) {
+  FXF_CHECK(b != 0, Runtime, "integer division or modulo by zero");
+  return b == -1 ? 0 : a % b;
 }
 
 template <typename Real, typename Whole>
@@ -74,15 +80,63 @@ const std::map<std::string, std::function<IValue(const Values&)>, std::less<>>& 
       {"torch.sym_not", [](const Values& v) { return IValue(!truth(v.at(0))); }},
       {"torch.sym_ite", [](const Values& v) { return truth(v.at(0)) ? v.at(1) : v.at(2); }},
       {"torch.sym_sqrt", [](const Values& v) { return IValue(std::sqrt(real(v.at(0)))); }},
+      {"operator.invert", [](const Values& v) { return v.at(0).isBool() ? IValue(!v[0].toBool()) : IValue(~whole(v[0])); }},
+      {"torch.fmod", arithmetic([](double a, double b) { return std::fmod(a, b); }, truncated_remainder)},
+      {"torch.atan2", [](const Values& v) { return IValue(std::atan2(real(v.at(0)), real(v.at(1)))); }},
+      {"torch.relu", [](const Values& v) { return v.at(0).isDouble() ? IValue(v[0].toDouble() <= 0 ? 0.0 : v[0].toDouble()) : IValue(std::max<std::int64_t>(whole(v[0]), 0)); }},
+      {"torch.sign", [](const Values& v) {
+         const double x = real(v.at(0));
+         const int sign = (x > 0) - (x < 0);
+         return v[0].isDouble() ? IValue(static_cast<double>(sign)) : IValue(static_cast<std::int64_t>(sign));
+       }},
+      {"torch.to", [](const Values& v) {  // (number, dtype)
+         const auto type = static_cast<c10::ScalarType>(v.at(1).toInt());
+         if (type == c10::ScalarType::Bool) return IValue(truth(v[0]));
+         if (c10::isIntegralType(type, false)) return v[0].isDouble() ? IValue(static_cast<std::int64_t>(v[0].toDouble())) : IValue(whole(v[0]));
+         FXF_CHECK(c10::isFloatingType(type), NotImplemented, "a number cast to {}", c10::toString(type));
+         return IValue(real(v[0]));
+       }},
+  };
+  return table;
+}
+
+// What torch computes on one float64 number, by name.
+const std::map<std::string, double (*)(double), std::less<>>& functions() {
+  static const std::map<std::string, double (*)(double), std::less<>> table = {
+      {"torch.acos", std::acos},   {"torch.acosh", std::acosh}, {"torch.asin", std::asin},     {"torch.asinh", std::asinh}, {"torch.atan", std::atan},
+      {"torch.atanh", std::atanh}, {"torch.ceil", std::ceil},   {"torch.cos", std::cos},       {"torch.cosh", std::cosh},   {"torch.erf", std::erf},
+      {"torch.erfc", std::erfc},   {"torch.exp", std::exp},     {"torch.exp2", std::exp2},     {"torch.expm1", std::expm1}, {"torch.floor", std::floor},
+      {"torch.lgamma", std::lgamma}, {"torch.log", std::log},   {"torch.log10", std::log10},   {"torch.log1p", std::log1p}, {"torch.log2", std::log2},
+      {"torch.round", std::nearbyint}, {"torch.sin", std::sin}, {"torch.sinh", std::sinh},     {"torch.sqrt", std::sqrt},   {"torch.tan", std::tan},
+      {"torch.tanh", std::tanh},   {"torch.trunc", std::trunc},
+      {"torch.frac", [](double x) { return x - std::trunc(x); }},
+      {"torch.reciprocal", [](double x) { return 1.0 / x; }},
+      {"torch.rsqrt", [](double x) { return 1.0 / std::sqrt(x); }},
+      {"torch.sigmoid", [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
+      {"torch.silu", [](double x) { return x / (1.0 + std::exp(-x)); }},
+  };
+  return table;
+}
+
+// The same for questions about a number.
+const std::map<std::string, bool (*)(double), std::less<>>& predicates() {
+  static const std::map<std::string, bool (*)(double), std::less<>> table = {
+      {"torch.isfinite", [](double x) { return std::isfinite(x); }},
+      {"torch.isinf", [](double x) { return std::isinf(x); }},
+      {"torch.isnan", [](double x) { return std::isnan(x); }},
+      {"torch.isneginf", [](double x) { return x < 0 && std::isinf(x); }},
+      {"torch.isposinf", [](double x) { return x > 0 && std::isinf(x); }},
+      {"torch.isreal", [](double) { return true; }},
   };
   return table;
 }
 
 }  // namespace
 
-bool knows_scalar(const std::string& target) { return operators().count(target) > 0; }
 
 c10::IValue run_scalar(const std::string& target, const std::vector<ir::Attr>& args, const Slots& slots) {
+  if (const auto function = functions().find(target); function != functions().end()) return function->second(real(to_ivalue(args.at(0), c10::TypePtr(c10::NumberType::get()), slots)));
+  if (const auto predicate = predicates().find(target); predicate != predicates().end()) return predicate->second(real(to_ivalue(args.at(0), c10::TypePtr(c10::NumberType::get()), slots)));
   const auto found = operators().find(target);
   FXF_CHECK(found != operators().end(), Runtime, "{} is not among the scalar ops that a plan runs", target);
   Values values;

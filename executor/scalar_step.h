@@ -7,6 +7,5 @@ namespace fxfuser::executor {
 
 /// Throws Error(Runtime) naming an op that is not on the list.
 c10::IValue run_scalar(const std::string& target, const std::vector<ir::Attr>& args, const Slots& slots);
-bool knows_scalar(const std::string& target);
 
 }  // namespace fxfuser::executor

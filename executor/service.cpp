@@ -79,6 +79,8 @@ class ServiceImpl final : public Service {
     return rows.dump();
   }
 
+  const ir::OpTable& op_table() override { return session_.ops; }
+
   void register_rows(std::string_view json) override {
     session_.ops.add_json(json, "registered row");
     session_.capability.validate(session_.ops);

@@ -120,6 +120,22 @@ Attr translated(const Attr& attr, const std::unordered_map<ValueId, ValueId>& va
   return out;
 }
 
+/// With the numbers that are known in lists (sizes, dims) and, for ops that only move elements, everywhere.
+Attr with_numbers(const Attr& attr, const std::unordered_map<ValueId, std::int64_t>& numbers, bool everywhere) {
+  if (attr.is_value()) {
+    const auto found = numbers.find(attr.value());
+    return everywhere && found != numbers.end() ? Attr(found->second) : attr;
+  }
+  if (!attr.is_list()) return attr;
+  ir::AttrList out;
+  for (const Attr& item : attr.list()) out.push_back(with_numbers(item, numbers, true));
+  return out;
+}
+
+bool moves_elements(const ir::OpRow& row) {
+  return row.kind == ir::OpKind::View || row.kind == ir::OpKind::Position || row.kind == ir::OpKind::Indexed || row.strides == "view";
+}
+
 /// Eager's strides for a composite's result, by the row's rule, from the metas of the tensors it took.
 Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, const std::vector<const ir::TensorMeta*>& operands) {
   if (rule == "view" || rule == "own" || operands.empty()) return result.strides;
@@ -140,12 +156,13 @@ class Decomposer {
  public:
   Decomposer(const ir::Graph& graph, const ir::OpTable& table) : graph_(graph), builder_(table, out_) {}
 
-  ir::Graph run(const Partition& partition, const std::vector<ir::TensorMeta>& metas) {
+  ir::Graph run(const Partition& partition, const std::vector<ir::TensorMeta>& metas, const std::vector<std::optional<std::int64_t>>& numbers) {
     FXF_ASSERT(metas.size() == partition.inputs.size(), "a partition has {} inputs and {} metas", partition.inputs.size(), metas.size());
     out_.name = graph_.name;
     for (std::size_t i = 0; i < metas.size(); ++i) {
       const ir::Value& value = graph_.value(partition.inputs[i]);
       values_[partition.inputs[i]] = out_.add_input(value.name, metas[i], value.kind);
+      if (i < numbers.size() && numbers[i]) numbers_[partition.inputs[i]] = *numbers[i];
     }
     for (ir::NodeId id : partition.nodes) node(graph_.node(id));
     for (ValueId output : partition.outputs) out_.outputs.emplace_back(ir::ValueRef{values_.at(output)});
@@ -155,7 +172,7 @@ class Decomposer {
  private:
   void node(const ir::Node& original) {
     ir::Node here = original;
-    for (Attr& attr : here.args) attr = translated(attr, values_);
+    for (Attr& attr : here.args) attr = translated(with_numbers(attr, numbers_, moves_elements(*here.row)), values_);
     builder_.set_node(&here);
     const ValueId before = static_cast<ValueId>(out_.values.size());
     std::vector<ValueId> results;
@@ -193,12 +210,14 @@ class Decomposer {
   ir::Graph out_;
   DecomposeBuilder builder_;
   std::unordered_map<ValueId, ValueId> values_;
+  std::unordered_map<ValueId, std::int64_t> numbers_;
 };
 
 }  // namespace
 
-ir::Graph decompose(const ir::Graph& graph, const Partition& partition, const std::vector<ir::TensorMeta>& metas, const ir::OpTable& table) {
-  return Decomposer(graph, table).run(partition, metas);
+ir::Graph decompose(const ir::Graph& graph, const Partition& partition, const std::vector<ir::TensorMeta>& metas, const ir::OpTable& table,
+                    const std::vector<std::optional<std::int64_t>>& numbers) {
+  return Decomposer(graph, table).run(partition, metas, numbers);
 }
 
 }  // namespace fxfuser::partitioner

@@ -17,6 +17,7 @@
 #include "partitioner/functionalize.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/graph.h"
+#include "partitioner/ir/op_table.h"
 
 namespace fxfuser {
 
@@ -60,6 +61,9 @@ class Program {
   virtual ~Program() = default;
   /// `inputs`: the graph's inputs in order, then its constants. Fills `outputs` with the flattened results.
   virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
+  /// Every node by itself through ATen, with the caller's dispatch state: what `run` is compared with, and what a host calls
+  /// that has no module of its own when `run` answers RunOriginal.
+  virtual void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
   /// The report as JSON: nodes with verdicts, partitions, kernels, totals. Metas: exact ones of the inputs, or empty to use
   /// the forecast; nothing is run and no device is needed. `target`: "", "host" or "cuda" (plan for a machine not at hand).
   virtual std::string explain(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) = 0;
@@ -78,6 +82,8 @@ class Service {
   virtual void clear_caches(bool disk) = 0;
   /// Rows as JSON: op, kind, targets, dtypes (for `python -m fxfuser ops`).
   virtual std::string ops_json() = 0;
+  /// The rows themselves; they live as long as the service, register_rows adds to them.
+  virtual const ir::OpTable& op_table() = 0;
   /// Row names and targets the default table knows; adds rows or a check at run time.
   virtual void register_rows(std::string_view json) = 0;
   virtual void register_check(std::string name, partitioner::Check check) = 0;

@@ -340,3 +340,25 @@ def test_deep_graphs_do_not_overflow() -> None:
     gm = torch.fx.GraphModule(torch.nn.Module(), graph)
     report = fxfuser.explain(gm)
     assert report.totals["nodes"] == 20000
+
+
+def test_dtypes_and_ranks_that_were_not_traced_are_fused_at_their_first_call() -> None:
+    gm = make_fx(lambda x, y: torch.relu(x * 2 + y).sum(-1))(torch.randn(4, 5), torch.randn(5))
+    for x, y in ((torch.randn(4, 5).double(), torch.randn(5).double()), (torch.randn(2, 3, 7), torch.randn(3, 7))):
+        before = fxfuser.stats()
+        torch.testing.assert_close(fxfuser.execute(gm, x, y), gm(x, y))
+        after = fxfuser.stats()
+        assert after["launches"]["host"] - before["launches"]["host"] == 1
+        assert after["aten_steps"] == before["aten_steps"]
+
+
+def test_sizes_that_are_computed_at_the_call_fuse_and_a_new_one_compiles_nothing() -> None:
+    gm = make_fx(lambda x: torch.softmax(x.expand(3, x.shape[0], x.shape[1]).reshape(3 * x.shape[0], x.shape[1]) * 2, -1), tracing_mode="symbolic")(torch.randn(4, 6))
+    for sizes, compiles in (((4, 6), None), ((5, 6), 0), ((4, 6), 0)):
+        x = torch.randn(sizes)
+        before = fxfuser.stats()
+        torch.testing.assert_close(fxfuser.execute(gm, x), gm(x))
+        after = fxfuser.stats()
+        assert after["launches"]["host"] - before["launches"]["host"] == 1
+        assert compiles is None or after["compiles"] - before["compiles"] == compiles
+    torch.testing.assert_close(fxfuser.execute(gm, x, executor="strictly_nvfuser"), gm(x))

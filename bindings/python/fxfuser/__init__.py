@@ -11,6 +11,7 @@ _version.check_torch()
 
 from fxfuser import _C as _C  # noqa: E402  (the torch check must come first)
 from fxfuser import _setup  # noqa: E402
+from fxfuser.frontend import DataType, Fusion, FusionCache, FusionDefinition  # noqa: E402
 from fxfuser.prepare import CompiledGraph, prepare  # noqa: E402
 from fxfuser.report import Report, explain  # noqa: E402
 from fxfuser.rows import register_check, register_op  # noqa: E402
@@ -42,12 +43,17 @@ def stats() -> dict[str, object]:
 def clear_caches(disk: bool = False) -> None:
     """Drops every plan and kernel held in memory, and the once-only warnings; ``disk=True`` empties the cache folder too."""
     _C.drop_handles()
+    _C.drop_fusion_programs()
     _C.clear_caches(disk)
 
 
 __all__ = [
     "CompiledGraph",
+    "DataType",
     "FallbackWarning",
+    "Fusion",
+    "FusionCache",
+    "FusionDefinition",
     "Report",
     "clear_caches",
     "execute",
