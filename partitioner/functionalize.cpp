@@ -174,6 +174,7 @@ class Functionalizer {
       if (id == root || written_as_[id] == root) current_[id] = result;
     }
     current_[result] = result;
+    if (is_outside(root)) out_.graph.writes.push_back({out_.graph.value(result).producer, root, result});
   }
 
   void append(NodeId id, ir::Node made) {
