@@ -29,8 +29,8 @@ def stats() -> dict[str, object]:
 
     Returns:
         ``calls``, ``launches`` (a dict by target), ``aten_steps``, ``view_steps``, ``compiles``, ``plan_hits``, ``plan_misses``,
-        ``kernel_memory_hits``, ``kernel_disk_hits``, ``missing_kernels`` (not in the cache while ``compile`` was ``"never"``), ``fallbacks``, ``kernels`` (launches by kernel name, filled only while
-        ``record_kernels(True)`` holds) and ``miss_reasons``.
+        ``kernel_memory_hits``, ``kernel_disk_hits``, ``missing_kernels`` (not in the cache while ``compile`` was ``"never"``),
+        ``fallbacks``, ``kernels`` (launches by kernel name, filled only while ``record_kernels(True)`` holds) and ``miss_reasons``.
 
     Example:
         >>> stats()["launches"]["host"]
