@@ -59,11 +59,21 @@ ir::Attr list_attr(PyObject* sequence, const NodeMap& nodes, const c10::TypePtr&
   return list;
 }
 
-std::int64_t int_of(const c10::SymInt& size) {
+/// A size as an integer: a symbolic one by its hint; none where only the data will tell.
+std::optional<std::int64_t> int_of(const c10::SymInt& size) {
   if (auto concrete = size.maybe_as_int()) return *concrete;
-  // A symbolic size: the forecast uses its hint.
-  py::object node = py::cast(size).attr("node");
-  return py::cast<std::int64_t>(node.attr("hint"));
+  const py::object hint = py::cast(size).attr("node").attr("hint");
+  if (hint.is_none()) return std::nullopt;
+  return py::cast<std::int64_t>(hint);
+}
+
+bool append_sizes(c10::SymIntArrayRef from, ir::Sizes& to) {
+  for (const c10::SymInt& size : from) {
+    const auto value = int_of(size);
+    if (!value) return false;
+    to.push_back(*value);
+  }
+  return true;
 }
 
 }  // namespace
@@ -133,8 +143,7 @@ std::optional<ir::TensorMeta> meta_of(py::handle tensor) {
   ir::TensorMeta meta;
   meta.dtype = to_dtype(value.scalar_type());
   meta.device = to_device(value.device());
-  for (const c10::SymInt& size : value.sym_sizes()) meta.sizes.push_back(int_of(size));
-  for (const c10::SymInt& stride : value.sym_strides()) meta.strides.push_back(int_of(stride));
+  if (!append_sizes(value.sym_sizes(), meta.sizes) || !append_sizes(value.sym_strides(), meta.strides)) return std::nullopt;
   return meta;
 }
 

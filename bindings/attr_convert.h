@@ -26,7 +26,8 @@ ir::Attr to_attr(py::handle object, const NodeMap& nodes, const c10::TypePtr& ex
 /// A schema default.
 ir::Attr to_attr(const c10::IValue& value);
 
-/// The meta of a (fake or real) tensor; symbolic sizes by their hints. nullopt for layouts and types that no graph value has.
+/// The meta of a (fake or real) tensor; symbolic sizes by their hints. nullopt for layouts and types that no graph value has
+/// and for sizes that depend on data.
 std::optional<ir::TensorMeta> meta_of(py::handle tensor);
 /// What the library calls a torch device type.
 ir::Device to_device(const c10::Device& device);

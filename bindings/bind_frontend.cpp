@@ -109,7 +109,7 @@ py::list execute(const FusionSlot& slot, const py::iterable& inputs, const py::o
     py::gil_scoped_release released;
     outputs = frontend::run_fusion(service(), ops, *fusion, values, arguments, &warnings);
   }
-  warn(warnings);
+  warn_of_fallback(warnings);
   py::list out;
   for (c10::IValue& output : outputs) out.append(to_python(std::move(output)));
   return out;

@@ -2,7 +2,8 @@
 
 #include <pybind11/stl.h>
 
-#include "bindings/attr_convert.h"
+#include "bindings/call_values.h"
+#include "bindings/option_values.h"
 #include "executor/interface/fxfuser.h"
 
 namespace fxfuser::bindings {
@@ -24,6 +25,7 @@ py::dict stats_dict() {
   out["kernel_memory_hits"] = stats.memory_hits;
   out["kernel_disk_hits"] = stats.disk_hits;
   out["fallbacks"] = stats.fallbacks;
+  out["missing_kernels"] = stats.missing_kernels;
   out["kernels"] = stats.kernels;
   out["miss_reasons"] = stats.miss_reasons;
   return out;
@@ -66,6 +68,12 @@ void bind_service(py::module_& module) {
   module.def("record_kernels", [](bool on) { service().record_kernels(on); });
   module.def("clear_caches", [](bool disk) { service().clear_caches(disk); }, py::arg("disk") = false);
   module.def("option_docs", &options_list);
+  module.def(
+      "check_options",
+      [](const std::string& executor, const py::object& parameters) {
+        warn(service().parse_options(executor, option_values(parameters)).warnings, PyExc_UserWarning);
+      },
+      py::arg("executor"), py::arg("parameters"), "Raises what execute would raise for these options.");
   module.def("ops_json", [] { return service().ops_json(); });
   module.def("register_rows", [](const std::string& json) { service().register_rows(json); });
   module.def("register_check", [](const std::string& name, py::function check) { service().register_check(name, python_check(std::move(check))); });
@@ -74,6 +82,7 @@ void bind_service(py::module_& module) {
     return service().doctor();
   });
   module.def("cache_folder", [] { return service().cache_folder(); });
+  module.def("cache_problem", [] { return service().cache_problem(); });
   module.def("set_nvrtc_path", [](std::vector<std::string> folders) { service().set_nvrtc_path(std::move(folders)); });
   module.def("compile_cuda", [](const std::string& name, const std::string& text, int sm) { return service().compile_cuda(name, text, sm); },
              py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("text"), py::arg("sm"));

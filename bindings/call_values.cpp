@@ -26,11 +26,16 @@ bool to_input(PyObject* object, c10::IValue& out) {
   return false;
 }
 
-void warn(const std::vector<std::string>& texts) {
+void warn(const std::vector<std::string>& texts, PyObject* category) {
   for (const std::string& text : texts) {
-    static PyObject* const category = py::object(py::module_::import("fxfuser.warnings").attr("FallbackWarning")).release().ptr();
     if (PyErr_WarnEx(category, text.c_str(), 2) < 0) throw py::error_already_set();
   }
+}
+
+void warn_of_fallback(const std::vector<std::string>& texts) {
+  if (texts.empty()) return;
+  static PyObject* const category = py::object(py::module_::import("fxfuser.warnings").attr("FallbackWarning")).release().ptr();
+  warn(texts, category);
 }
 
 py::object to_python(c10::IValue&& value) {

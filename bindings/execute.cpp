@@ -1,11 +1,17 @@
 #include "bindings/execute.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/python_variable.h>
+
+#include <cmath>
 
 #include "bindings/attr_convert.h"
 #include "bindings/call_values.h"
 #include "bindings/handle.h"
+#include "bindings/option_values.h"
+#include "bindings/overrides.h"
 #include "executor/interface/fxfuser.h"
 #include "partitioner/ir/error.h"
 
@@ -63,15 +69,8 @@ OptionsPointer options_of(const Call& call) {
     FXF_CHECK(PyUnicode_Check(call.executor), Type, "executor must be a string, not {}", Py_TYPE(call.executor)->tp_name);
     name = py::cast<std::string>(py::handle(call.executor));
   }
-  std::map<std::string, ir::Attr> values;
-  if (call.parameters != nullptr) {
-    const py::object parameters = py::module_::import("fxfuser.parameters").attr("resolve")(py::handle(call.parameters));
-    for (auto item : py::cast<py::dict>(parameters)) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);
-  }
-  executor::ParsedOptions parsed = service().parse_options(name, values);
-  for (const std::string& warning : parsed.warnings) {
-    if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 2) < 0) throw py::error_already_set();
-  }
+  executor::ParsedOptions parsed = service().parse_options(name, call.parameters == nullptr ? OptionValues{} : option_values(py::handle(call.parameters)));
+  warn(parsed.warnings, PyExc_UserWarning);
   auto options = std::make_shared<const executor::Options>(std::move(parsed.options));
   if (!fixed || !parsed.warnings.empty()) return options;  // a warned call warns again
   LastOptions fresh;
@@ -106,26 +105,59 @@ bool owners_hold(const Handle& handle) {
   return true;
 }
 
+/// The flat results of a module: what the program computed, with the objects that are returned as they are between them.
 py::object results(const Handle& handle, std::vector<c10::IValue>&& values) {
-  if (handle.form == OutputForm::Single) return to_python(std::move(values.at(0)));
+  std::size_t next = 0;
+  const auto result = [&](std::size_t at) { return handle.fixed[at].ptr() != nullptr ? handle.fixed[at] : to_python(std::move(values.at(next++))); };
+  if (handle.form == OutputForm::Single) return result(0);
+  const std::size_t count = handle.fixed.size();
   if (handle.form == OutputForm::Tuple) {
-    py::tuple out(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) out[i] = to_python(std::move(values[i]));
+    py::tuple out(count);
+    for (std::size_t i = 0; i < count; ++i) out[i] = result(i);
     return out;
   }
-  py::list out(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) out[i] = to_python(std::move(values[i]));
+  py::list out(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = result(i);
   if (handle.form == OutputForm::List) return out;
   return handle.unflatten(out);
 }
 
-[[noreturn]] void wrong_count(const Handle& handle, Py_ssize_t count, bool strict) {
-  const std::string text = fmt::format(
-      "Number of placeholder nodes in the graph must match the number of arguments: the module takes {} and was given {} (read as "
-      "execute(gm, *args); a single tuple or list is read as execute(gm, args) when its length is {})",
-      handle.placeholders, count, handle.placeholders);
-  PyErr_SetString(strict ? PyExc_AssertionError : PyExc_TypeError, text.c_str());
+[[noreturn]] void wrong_arguments(const Call& call, bool strict) {
+  const py::object text = py::module_::import("fxfuser.calls").attr("mismatch")(py::handle(call.module), tuple_of(call.args, call.count), kwargs_of(call));
+  PyErr_SetObject(strict ? PyExc_AssertionError : PyExc_TypeError, text.ptr());
   throw py::error_already_set();
+}
+
+bool same_number(PyObject* a, PyObject* b) {
+  if (PyFloat_Check(a) && PyFloat_Check(b) && std::isnan(PyFloat_AS_DOUBLE(a)) && std::isnan(PyFloat_AS_DOUBLE(b))) return true;
+  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) throw py::error_already_set();
+  return equal == 1;
+}
+
+/// A number that no node reads: its value was written into the graph by tracing, so another one gives the same result, in eager as
+/// here. Told once a module.
+void check_baked(const Handle& handle, const executor::Options& options, PyObject* const* leaves) {
+  for (BakedInput& input : handle.baked) {
+    PyObject* const given = leaves[input.index];
+    if (!PyLong_Check(given) && !PyFloat_Check(given)) continue;
+    if (input.first.ptr() == nullptr) input.first = py::reinterpret_borrow<py::object>(given);
+    const bool strict = options.mode == executor::Mode::Strict;
+    if ((input.told && !strict) || same_number(input.first.ptr(), given)) continue;
+    const std::string text = fmt::format("argument {} is {} and was {}, but no node of the graph reads it: tracing wrote its value into the graph. Trace with a tensor in its place",
+                                         input.index, py::cast<std::string>(py::repr(given)), py::cast<std::string>(py::repr(input.first)));
+    FXF_CHECK(!strict, Value, "{}", text);
+    input.told = true;
+    warn({text}, PyExc_UserWarning);
+  }
+}
+
+bool runs_around(const Call& call, const Handle& handle) {
+  if (has_global_hooks() || has_override(call.module)) return true;
+  for (const py::object& module : handle.called) {
+    if (has_hooks(module.ptr())) return true;
+  }
+  return false;
 }
 
 py::object run_program(const Call& call, const Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
@@ -134,6 +166,7 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (!to_input(leaves[i], inputs[static_cast<std::size_t>(i)])) return run_original(call, args, arg_count);
   }
+  if (!handle.baked.empty()) check_baked(handle, options, leaves);
   for (std::size_t i = 0; i < handle.constants.size(); ++i) {
     const ConstantSource& source = handle.constants[i];
     PyObject* object = constant_of(call.module, source);
@@ -146,7 +179,7 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
     py::gil_scoped_release released;
     result = program->run(options, inputs, outputs);
   }
-  if (!result.warnings.empty()) warn(result.warnings);
+  warn_of_fallback(result.warnings);
   if (result.status == RunStatus::RunOriginal) return run_original(call, args, arg_count);
   return results(handle, std::move(outputs));
 }
@@ -173,8 +206,12 @@ py::object execute_call(const Call& call) {
   const executor::Options& options = *held_options;
   if (options.mode == executor::Mode::Aten) {
     // Named-tuple nodes don't run as they are; everything else is the module itself.
-    return py::module_::import("fxfuser.fx_import").attr("run_aten")(py::handle(call.module), tuple_of(call.args, call.count),
+    return py::module_::import("fxfuser.calls").attr("run_aten")(py::handle(call.module), tuple_of(call.args, call.count),
                                                                        kwargs_of(call));
+  }
+  if (c10::impl::dispatch_mode_enabled() || at::impl::torch_function_mode_enabled()) {
+    // Before the import: a mode would see that too.
+    return py::module_::import("fxfuser.lowering").attr("run_in_mode")(py::handle(call.module), tuple_of(call.args, call.count), kwargs_of(call), options.mode == executor::Mode::Strict);
   }
   const std::shared_ptr<Handle> held = handle_of(call.module);  // caches may be cleared while the call runs
   const Handle& handle = *held;
@@ -182,13 +219,18 @@ py::object execute_call(const Call& call) {
   const auto placeholders = static_cast<Py_ssize_t>(handle.placeholders);
   PyObject* const* args = call.args;
   Py_ssize_t count = call.count;
-  if (handle.overrides != overrides_of(call.module)) {
-    return py::module_::import("fxfuser.lowering").attr("call_module")(py::handle(call.module), tuple_of(args, count), kwargs_of(call));
+  if (runs_around(call, handle)) {
+    return py::module_::import("fxfuser.lowering").attr("run_with_hooks")(py::handle(call.module), tuple_of(args, count), kwargs_of(call), options.mode == executor::Mode::Strict);
   }
   const bool wrapped = count == 1 && call.kwargs.ptr() == nullptr && (PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]));
   py::object sequence;
+  if (handle.takes_sequence && wrapped && PySequence_Fast_GET_SIZE(args[0]) == placeholders) {
+    sequence = py::module_::import("fxfuser.lowering").attr("reading_of")(py::handle(call.module), tuple_of(args, count), kwargs_of(call));
+    args = PySequence_Fast_ITEMS(sequence.ptr());
+    count = PySequence_Fast_GET_SIZE(sequence.ptr());
+  }
   if (handle.flat && call.kwargs.ptr() == nullptr) {
-    if (wrapped && PySequence_Fast_GET_SIZE(args[0]) == placeholders) {
+    if (wrapped && PySequence_Fast_GET_SIZE(args[0]) == placeholders && !handle.takes_sequence) {
       sequence = PyTuple_CheckExact(args[0]) ? py::reinterpret_borrow<py::object>(args[0]) : py::reinterpret_steal<py::object>(PySequence_Tuple(args[0]));
       args = PySequence_Fast_ITEMS(sequence.ptr());  // of a tuple: a list may change while the call runs
       count = placeholders;
@@ -197,12 +239,12 @@ py::object execute_call(const Call& call) {
   }
   // Structured inputs, keyword inputs and defaults: flattened in Python by the module's own structure.
   const py::object kwargs = kwargs_of(call);
-  const py::object flat = py::module_::import("fxfuser.fx_import").attr("flatten_inputs")(py::handle(call.module), tuple_of(args, count), kwargs);
-  if (flat.is_none()) wrong_count(handle, count, options.mode == executor::Mode::Strict);
+  const py::object flat = py::module_::import("fxfuser.calls").attr("flatten_inputs")(py::handle(call.module), tuple_of(args, count), kwargs);
+  if (flat.is_none()) wrong_arguments(call, options.mode == executor::Mode::Strict);
   const auto pair = py::cast<py::tuple>(flat);
   const py::tuple leaves(py::cast<py::list>(pair[0]));
   const auto original = py::cast<py::tuple>(pair[1]);
-  if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_count(handle, static_cast<Py_ssize_t>(leaves.size()), options.mode == executor::Mode::Strict);
+  if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_arguments(call, options.mode == executor::Mode::Strict);
   return run_program(call, handle, options, PySequence_Fast_ITEMS(leaves.ptr()), placeholders, PySequence_Fast_ITEMS(original.ptr()),
                      static_cast<Py_ssize_t>(original.size()));
 }

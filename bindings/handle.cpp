@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "bindings/graph_builder.h"
+#include "bindings/option_values.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::bindings {
@@ -30,19 +31,6 @@ PyObject* forward_of(PyObject* module) {
 
 }  // namespace
 
-std::size_t overrides_of(PyObject* module) {
-  static PyObject* const forward = interned("forward");
-  static PyObject* const hooks[] = {interned("_forward_hooks"), interned("_forward_pre_hooks")};
-  PyObject** dict = _PyObject_GetDictPtr(module);
-  if (dict == nullptr || *dict == nullptr) return 0;
-  std::size_t count = PyDict_GetItem(*dict, forward) != nullptr ? std::size_t{1} << 32 : 0;
-  for (PyObject* name : hooks) {
-    PyObject* registered = PyDict_GetItem(*dict, name);
-    if (registered != nullptr && PyDict_Check(registered)) count += static_cast<std::size_t>(PyDict_Size(registered));
-  }
-  return count;
-}
-
 std::shared_ptr<Handle> find_handle(PyObject* module) {
   auto found = handles().find(module);
   if (found == handles().end()) return nullptr;
@@ -55,7 +43,6 @@ void attach_handle(py::handle module, Handle&& handle) {
   PyObject* key = module.ptr();
   handle.forward = py::reinterpret_borrow<py::object>(forward_of(key));
   handle.graph = graph_of(key);
-  handle.overrides = overrides_of(key);
   handle.weak = py::weakref(module, py::cpp_function([key](py::handle) { handles().erase(key); }));
   auto fresh = std::make_shared<Handle>(std::move(handle));
   std::swap(handles()[key], fresh);  // the old one is destroyed after the map is whole again
@@ -76,12 +63,13 @@ void drop_handles() {
 void bind_handles(py::module_& module) {
   module.def(
       "attach",
-      [](py::object target, GraphBuilder& builder, std::size_t placeholders, bool flat, const std::string& form, py::object unflatten,
-         const py::list& owners, const py::list& constants) {
+      [](py::object target, GraphBuilder& builder, std::size_t placeholders, bool flat, bool takes_sequence, const std::string& form, py::object unflatten,
+         const py::list& owners, const py::list& constants, const py::list& fixed, const py::list& called, const py::list& baked) {
         Handle handle;
         handle.program = service().import(builder.take());
         handle.placeholders = placeholders;
         handle.flat = flat;
+        handle.takes_sequence = takes_sequence;
         handle.form = form == "single" ? OutputForm::Single : form == "tuple" ? OutputForm::Tuple : form == "list" ? OutputForm::List : OutputForm::Tree;
         handle.unflatten = std::move(unflatten);
         for (auto item : owners) {
@@ -92,6 +80,9 @@ void bind_handles(py::module_& module) {
           const auto source = py::cast<py::tuple>(item);
           handle.constants.push_back({source[0].is_none() ? py::object() : py::object(source[0]), source[1]});
         }
+        for (auto item : fixed) handle.fixed.push_back(item.is_none() ? py::object() : py::object(py::cast<py::tuple>(item)[0]));
+        for (auto item : called) handle.called.push_back(py::reinterpret_borrow<py::object>(item));
+        for (auto item : baked) handle.baked.push_back({py::cast<std::size_t>(item), py::object(), false});
         attach_handle(target, std::move(handle));
       },
       "Gives a module its program.");
@@ -112,14 +103,12 @@ void bind_handles(py::module_& module) {
   module.def("program_explain", [](py::handle target, const std::string& executor, const py::dict& parameters, const py::list& metas, const std::string& where) {
     const std::shared_ptr<Handle> handle = find_handle(target.ptr());
     FXF_CHECK(handle != nullptr && handle->program != nullptr, Value, "the module has no program");
-    std::map<std::string, ir::Attr> values;
-    for (auto item : parameters) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);
     std::vector<ir::TensorMeta> exact;
     for (auto item : metas) exact.push_back(meta_of(item).value_or(ir::TensorMeta{}));
     for (const ConstantSource& source : metas.empty() ? std::vector<ConstantSource>{} : handle->constants) {
       exact.push_back(meta_of(constant_of(target.ptr(), source)).value_or(ir::TensorMeta{}));
     }
-    const executor::ParsedOptions parsed = service().parse_options(executor, values);
+    const executor::ParsedOptions parsed = service().parse_options(executor, option_values(parameters));
     std::shared_ptr<Program> program = handle->program;
     py::gil_scoped_release released;
     return program->explain(parsed.options, exact, where);

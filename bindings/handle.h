@@ -33,23 +33,30 @@ struct ConstantSource {
 /// The object there now (borrowed), null when it is gone.
 PyObject* constant_of(PyObject* module, const ConstantSource& source);
 
+/// A number that tracing wrote into the graph as a constant: no node reads its placeholder.
+struct BakedInput {
+  std::size_t index = 0;
+  py::object first;  // what the first call gave; null before it
+  bool told = false;
+};
+
 struct Handle {
   std::shared_ptr<Program> program;  // null: every call takes the Python road (`slow`)
   py::object forward;                // the stamp: type(gm).forward ...
   PyObject* graph = nullptr;         // ... and gm.graph, by identity
   py::object weak;                   // keeps the weak reference alive
   std::size_t placeholders = 0;
-  std::size_t overrides = 0;         // at import: torch.export brings a hook of its own
   bool flat = true;                  // arguments are the placeholders as they are
+  bool takes_sequence = false;       // the one placeholder may be a list: execute(gm, [a]) means gm([a])
   OutputForm form = OutputForm::Single;
   py::object unflatten;              // Tree: callable on a list of leaves
   std::vector<OwnerCheck> owners;
   std::vector<ConstantSource> constants;
+  std::vector<py::object> fixed;     // by output: the object that is returned as it is; null: the program's next result
+  std::vector<py::object> called;    // submodules that the graph calls: their hooks count
+  mutable std::vector<BakedInput> baked;  // guarded by the GIL
   py::object slow;                   // callable(gm, args, kwargs, executor, parameters)
 };
-
-/// Hooks of a module, and whether the instance has a forward of its own: what runs around or instead of the graph.
-std::size_t overrides_of(PyObject* module);
 
 /// The handle of a module whose stamp still holds; null when there is none.
 std::shared_ptr<Handle> find_handle(PyObject* module);

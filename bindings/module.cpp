@@ -6,6 +6,7 @@
 #include "bindings/execute.h"
 #include "bindings/graph_builder.h"
 #include "bindings/handle.h"
+#include "bindings/overrides.h"
 
 PYBIND11_MODULE(_C, module) {
   module.doc() = "fxfuser's native part";
@@ -13,6 +14,7 @@ PYBIND11_MODULE(_C, module) {
   fxfuser::bindings::bind_execute(module);
   fxfuser::bindings::bind_graph_builder(module);
   fxfuser::bindings::bind_handles(module);
+  fxfuser::bindings::bind_overrides(module);
   fxfuser::bindings::bind_service(module);
   fxfuser::bindings::bind_frontend(module);
 }

@@ -298,6 +298,8 @@ std::uint32_t FusionBuilder::cast(const ir::Node& node, const Map& map) {
   expr.kind = ExprKind::Cast;
   expr.dtype = graph_.meta(node.outputs[0]).dtype;
   expr.operands = {demand(ir::arg(node, "self").value(), map)};
+  const ir::Attr& rounds = ir::arg(node, "rounds");
+  expr.rounds = rounds.is_none() || rounds.as_bool();
   expr.note = node.name;
   return push(std::move(expr));
 }

@@ -178,7 +178,10 @@ std::string expression_text(const Fusion& fusion, std::uint32_t id, Target targe
   switch (expr.kind) {
     case ExprKind::Number: return rounded(literal(expr.number, expr.dtype), expr.dtype);
     case ExprKind::Index: return converted("(long long)(" + names.affine(expr.form) + ")", DType::Int64, expr.dtype);
-    case ExprKind::Cast: return rounded(converted(parenthesised(names.value(expr.operands[0])), fusion.body[expr.operands[0]].dtype, expr.dtype), expr.dtype);
+    case ExprKind::Cast: {
+      const std::string text = converted(parenthesised(names.value(expr.operands[0])), fusion.body[expr.operands[0]].dtype, expr.dtype);
+      return expr.rounds || fusion.eager_rounding ? rounded(text, expr.dtype) : text;
+    }
     case ExprKind::Select: {
       std::string condition;
       for (const Bound& bound : expr.bounds) condition += (condition.empty() ? "" : " && ") + names.bound(bound);

@@ -44,7 +44,7 @@ std::string text_of(const Expr& expr) {
     case ExprKind::Scalar: return fmt::format("scalar in{}", expr.input);
     case ExprKind::Index: return "index " + text_of(expr.form);
     case ExprKind::Compute: return fmt::format("{} in {} of %{}", expr.row->op, ir::name(expr.compute), fmt::join(expr.operands, ", %"));
-    case ExprKind::Cast: return fmt::format("cast %{}", expr.operands[0]);
+    case ExprKind::Cast: return fmt::format("{} %{}", expr.rounds ? "cast" : "wide", expr.operands[0]);
     case ExprKind::Select: return fmt::format("select{} ? %{} : %{}", text_of(expr.bounds), expr.operands[0], expr.operands[1]);
     case ExprKind::Reduce: return fmt::format("reduce {} over {:#x} of %{}", expr.row->op, expr.over, fmt::join(expr.operands, ", %"));
   }

@@ -54,7 +54,7 @@ enum class ExprKind : std::uint8_t {
   Scalar,    // a number known at the call: inputs[input] is a Scalar or a 0-dim CPU tensor beside CUDA ones
   Index,     // the affine form itself, as int64
   Compute,   // a pointwise row over operands
-  Cast,      // operand to dtype, rounded to it
+  Cast,      // operand to dtype, rounded to it where `rounds` holds
   Select,    // all bounds hold ? operands[0] : operands[1]
   Reduce,    // a reduction row over operands[0], over the axes in `over`
 };
@@ -71,6 +71,7 @@ struct Expr {
   Affine form;                               // Load: address in elements; Index: the value
   std::vector<Indirect> indirect;            // Load
   std::vector<Bound> bounds;                 // Load: guard; Select: condition
+  bool rounds = true;                        // Cast: false says the dtype only, as the result of a Compute does
   std::uint64_t over = 0;                    // Reduce: bit a set = axis a is folded; all reduced axes, or all kept ones
   std::uint32_t reduce_output = 0;           // Reduce with arg_state: 0 the value, 1 the index (two Exprs, same operands)
   // set by analyze():

@@ -1,5 +1,6 @@
 #include "executor/call_guards.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
@@ -33,6 +34,7 @@ std::string thread_problem() {
   if (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)) return "autocast is on";
   if (c10::get_default_dtype_as_scalartype() != c10::ScalarType::Float) return "the default dtype is not float32, which graphs are planned for";
   if (c10::impl::dispatch_mode_enabled()) return "a dispatch mode is active";
+  if (at::impl::torch_function_mode_enabled()) return "a torch function mode is active";
   return {};
 }
 

@@ -79,6 +79,8 @@ void Discovery::prefetch() {
   if (options_.compile == CompilePolicy::Never) return;
   std::vector<GroupPlan> groups;
   std::map<int, std::vector<const codegen::KernelSource*>> wanted;  // by sm
+  Options quiet = options_;
+  quiet.dump.clear();
   groups.reserve(lowered_.partitions.size());
   for (std::size_t p = 0; p < lowered_.partitions.size(); ++p) {
     const partitioner::Partition& partition = lowered_.partitions[p];
@@ -87,7 +89,7 @@ void Discovery::prefetch() {
     std::vector<ir::TensorMeta> metas;
     for (ir::ValueId value : partition.inputs) metas.push_back(lowered_.graph.value(value).meta.value_or(ir::TensorMeta{}));
     try {
-      groups.push_back(plan_group(session_, lowered_, p, metas, {}, Options{}));
+      groups.push_back(plan_group(session_, lowered_, p, metas, {}, quiet));
     } catch (const std::exception&) {
       continue;  // a forecast only: what is wrong with the real metas shows when the partition is reached
     }
@@ -104,6 +106,7 @@ void Discovery::prefetch() {
 
 Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
   plan_.slot_count = slots.size();
+  plan_.cache_version = session_.kernels.version();
   for (std::uint32_t unit = first; unit < lowered_.units.size(); ++unit) {
     const Unit& what = lowered_.units[unit];
     if (what.partition < 0) node(what.node, unit, slots, counters);
@@ -114,6 +117,7 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
     Step step;
     step.what = WriteBackStep{write.target, write.source};
     step.unit = static_cast<std::uint32_t>(lowered_.units.size());
+    step.origin = Step::kAfterAll;
     step.name = "fxfuser::write_back";
     execute(std::move(step), slots, counters);
   }
@@ -132,6 +136,7 @@ void Discovery::node(ir::NodeId id, std::uint32_t unit, Slots& slots, RunCounter
   const ir::Node& node = lowered_.graph.node(id);
   Step step;
   step.unit = unit;
+  step.origin = node.origin;
   step.name = node.target;
   switch (node.kind) {
     case ir::NodeKind::Op: step.what = AtenStep{AtenCall::resolve(lowered_.graph, node)}; break;
@@ -172,7 +177,9 @@ void Discovery::partition(std::size_t index, std::uint32_t unit, Slots& slots, R
     return through_aten(index, unit, slots, counters);
   }
   try {
-    add_group(group, index, unit, slots, counters);
+    const auto kernels = kernels_of(group, partition, counters);
+    if (kernels.empty()) return through_aten(index, unit, slots, counters);
+    add_group(group, kernels, index, unit, slots, counters);
   } catch (const Error& error) {
     if (options_.on_error == OnError::Raise || options_.mode == Mode::Strict || error.kind() == ErrorKind::Internal) throw;
     failed_[index] = partitioner::Reason{partitioner::ReasonCode::CompileFailed, error.what()};
@@ -231,17 +238,35 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
   return step;
 }
 
-void Discovery::add_group(const GroupPlan& group, std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters) {
-  const partitioner::Partition& partition = lowered_.partitions[index];
+std::vector<std::shared_ptr<CompiledKernel>> Discovery::kernels_of(const GroupPlan& group, const partitioner::Partition& partition, RunCounters& counters) {
   std::vector<const codegen::KernelSource*> sources;
   for (const codegen::KernelSource& source : group.sources) sources.push_back(&source);
-  const auto kernels = session_.kernels.get(sources, session_.arch(partition.device).sm);
+  const int sm = session_.arch(partition.device).sm;
+  if (options_.compile != CompilePolicy::Never) return session_.kernels.get(sources, sm);
+  auto kernels = session_.kernels.find_present(sources, sm);
+  const auto missing = static_cast<std::uint64_t>(std::count(kernels.begin(), kernels.end(), nullptr));
+  if (missing == 0) return kernels;
+  if (options_.mode == Mode::Strict) {
+    throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {} of its {} kernels are not in the cache and compile is 'never'",
+                                              lowered_.graph.node(partition.nodes[0]).name, missing, kernels.size()));
+  }
+  plan_.missing_kernels += missing;
+  counters.missing_kernels += missing;
+  return {};
+}
+
+void Discovery::add_group(const GroupPlan& group, const std::vector<std::shared_ptr<CompiledKernel>>& kernels, std::size_t index, std::uint32_t unit, Slots& slots,
+                          RunCounters& counters) {
+  const partitioner::Partition& partition = lowered_.partitions[index];
+  std::uint32_t origin = Step::kAfterAll;
+  for (ir::NodeId id : partition.nodes) origin = std::min(origin, lowered_.graph.node(id).origin);
   const std::vector<SlotId> slot_of = place_values(group, partition, slots);
   std::vector<LaunchStep> launches;
   for (std::size_t i = 0; i < group.sources.size(); ++i) launches.push_back(launch_step(group, i, slot_of, kernels[i]));
   for (LaunchStep& launch : launches) {
     Step step;
     step.unit = unit;
+    step.origin = origin;
     step.name = launch.kernel->name();
     step.what = std::move(launch);
     execute(std::move(step), slots, counters);
@@ -249,6 +274,7 @@ void Discovery::add_group(const GroupPlan& group, std::size_t index, std::uint32
   const auto view = [&](SlotId source, SlotId target, const ViewGeometry& geometry) {
     Step step;
     step.unit = unit;
+    step.origin = origin;
     step.name = "fxfuser::view";
     step.what = ViewStep{source, target, geometry.sizes, geometry.strides, geometry.offset};
     execute(std::move(step), slots, counters);

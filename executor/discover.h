@@ -24,7 +24,9 @@ class Discovery {
   void partition(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
   void node(ir::NodeId id, std::uint32_t unit, Slots& slots, RunCounters& counters);
   void through_aten(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
-  void add_group(const GroupPlan& group, std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
+  /// The kernels of a group; none when some are missing and may not be compiled.
+  std::vector<std::shared_ptr<CompiledKernel>> kernels_of(const GroupPlan& group, const partitioner::Partition& partition, RunCounters& counters);
+  void add_group(const GroupPlan& group, const std::vector<std::shared_ptr<CompiledKernel>>& kernels, std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
   void execute(Step step, Slots& slots, RunCounters& counters);
   std::vector<SlotId> place_values(const GroupPlan& group, const partitioner::Partition& partition, Slots& slots);
   LaunchStep launch_step(const GroupPlan& group, std::size_t segment, const std::vector<SlotId>& slot_of, std::shared_ptr<CompiledKernel> kernel) const;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -27,37 +28,60 @@ std::string default_folder() {
   return {};
 }
 
-/// Each component belongs to the user or root and can't be written by others (a sticky one like /tmp may).
+/// Why code must not be loaded from under this folder: each component belongs to the user or root and can't be written by others
+/// (a sticky one like /tmp may). Empty when it is safe.
 std::string unsafe_component(const fs::path& path) {
   fs::path so_far;
   for (const fs::path& part : path) {
     so_far /= part;
     struct stat info{};
     if (lstat(so_far.c_str(), &info) != 0) return so_far.string() + " can't be read";
-    if (info.st_uid != geteuid() && info.st_uid != 0) return so_far.string() + " belongs to somebody else";
-    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0) return so_far.string() + " can be written by others";
+    if (info.st_uid != geteuid() && info.st_uid != 0) return so_far.string() + " belongs to another user";
+    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0) return so_far.string() + " can be written by other users";
   }
   return {};
 }
 
+/// Makes the folders that are missing, closed to others.
+bool make_folders(const fs::path& path) {
+  fs::path so_far;
+  for (const fs::path& part : path) {
+    so_far /= part;
+    struct stat info{};
+    if (lstat(so_far.c_str(), &info) == 0) continue;
+    if (mkdir(so_far.c_str(), 0700) != 0 && errno != EEXIST) return false;
+  }
+  return true;
+}
+
+/// What is wrong with the folder itself; empty when it is the user's own, no link, and closed to writes of others.
+std::string folder_problem(const std::string& path) {
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0) return fmt::format("{} can't be read: {}", path, std::strerror(errno));
+  if (S_ISLNK(info.st_mode)) return path + " is a link";
+  if (!S_ISDIR(info.st_mode)) return path + " is not a folder";
+  if (info.st_uid != geteuid()) return path + " belongs to another user";
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return fmt::format("{} can be written by other users (chmod 700 {} closes it)", path, path);
+  if (access(path.c_str(), R_OK | W_OK | X_OK) != 0) return path + " can't be read and written";
+  return {};
+}
+
 /// The folder resolved and checked, or empty with a reason.
-std::string usable(const std::string& wanted, std::string& why) {
+std::string usable(std::string wanted, std::string& why) {
+  while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();  // the name itself, not what a link leads to
   std::error_code error;
-  fs::create_directories(wanted, error);
-  if (error) {
-    why = wanted + " can't be made: " + error.message();
+  if (!make_folders(fs::absolute(wanted, error))) {
+    why = fmt::format("{} can't be made: {}", wanted, std::strerror(errno));
     return {};
   }
+  why = folder_problem(wanted);
+  if (!why.empty()) return {};
   const fs::path real = fs::canonical(wanted, error);
   if (error) {
     why = wanted + " can't be resolved";
     return {};
   }
   why = unsafe_component(real.parent_path());
-  struct stat info{};
-  if (why.empty() && (lstat(real.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())) why = real.string() + " is not a folder of this user";
-  if (why.empty() && (info.st_mode & 077) != 0 && chmod(real.c_str(), 0700) != 0) why = real.string() + " is open to others";
-  if (why.empty() && access(real.c_str(), W_OK) != 0) why = real.string() + " can't be written";
   return why.empty() ? real.string() : std::string();
 }
 
@@ -84,12 +108,11 @@ std::optional<std::string> read_own_file(const std::string& path) {
 
 }  // namespace
 
-DiskCache::DiskCache(const std::string& folder, std::string* why) {
+DiskCache::DiskCache(const std::string& folder) {
   const std::string wanted = folder.empty() ? default_folder() : folder;
-  std::string reason;
-  if (wanted.empty()) reason = "no home folder";
-  else folder_ = usable(wanted, reason);
-  if (why != nullptr) *why = reason;
+  std::string why = "there is no home folder";
+  if (!wanted.empty()) folder_ = usable(wanted, why);
+  if (!on()) problem_ = fmt::format("the kernel cache on disk is off: {}; set FXFUSER_CACHE_DIR to a folder of your own that others can't write", why);
 }
 
 std::optional<std::string> DiskCache::load(std::string_view key) const {

@@ -12,11 +12,15 @@ namespace fxfuser::executor {
 
 class DiskCache {
  public:
-  /// `folder` empty: the XDG cache folder. An unsafe or unusable folder turns the cache off; `why` says so.
-  DiskCache(const std::string& folder, std::string* why);
+  /// A cache that is switched off.
+  DiskCache() = default;
+  /// `folder` empty: the XDG cache folder. An unsafe or unusable folder turns the cache off; nothing that exists is changed.
+  explicit DiskCache(const std::string& folder);
 
   bool on() const { return !folder_.empty(); }
   const std::string& folder() const { return folder_; }
+  /// Why the folder is not used, and what to do; empty when it is, or when the cache is switched off.
+  const std::string& problem() const { return problem_; }
   std::optional<std::string> load(std::string_view key) const;
   void store(std::string_view key, std::string_view bytes) const;
   void clear() const;
@@ -27,6 +31,7 @@ class DiskCache {
   void trim() const;
 
   std::string folder_;
+  std::string problem_;
 };
 
 }  // namespace fxfuser::executor

@@ -76,6 +76,7 @@ std::shared_ptr<CompiledKernel> KernelCache::find(const std::string& key) {
 }
 
 void KernelCache::remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel) {
+  ++version_;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (entries_.count(key) > 0) return;
   order_.push_front({key, std::move(kernel)});
@@ -84,6 +85,33 @@ void KernelCache::remember(const std::string& key, std::shared_ptr<CompiledKerne
     entries_.erase(order_.back().key);
     order_.pop_back();
   }
+}
+
+std::shared_ptr<CompiledKernel> KernelCache::load(const std::string& key, const KernelSource& source) {
+  auto bytes = disk_.load(key);
+  if (!bytes) return nullptr;
+  const bool on_host = source.target == Target::Host || emulation_;
+  auto kernel = std::make_shared<CompiledKernel>(source.target, source.name, on_host ? LoadedImage::host(*bytes) : LoadedImage::cuda(std::move(*bytes)));
+  remember(key, kernel);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++counters_.disk_hits;
+  return kernel;
+}
+
+std::vector<std::shared_ptr<CompiledKernel>> KernelCache::find_present(const std::vector<const KernelSource*>& sources, int sm) {
+  std::vector<std::shared_ptr<CompiledKernel>> out;
+  for (const KernelSource* source : sources) {
+    const std::string key = key_of(*source, sm);
+    std::shared_ptr<CompiledKernel> kernel = find(key);
+    if (kernel == nullptr) {
+      kernel = load(key, *source);
+    } else {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++counters_.memory_hits;
+    }
+    out.push_back(std::move(kernel));
+  }
+  return out;
 }
 
 std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<const KernelSource*>& sources, int sm) {
@@ -129,15 +157,8 @@ codegen::Binary KernelCache::host_binary(const Missing& kernels) const {
 }
 
 void KernelCache::compile_host(Missing missing, CompileProgress& progress) {
-  const auto load = [&](const std::string& key, const KernelSource& source) {
-    const auto bytes = disk_.load(key);
-    if (!bytes) return false;
-    remember(key, std::make_shared<CompiledKernel>(source.target, source.name, LoadedImage::host(*bytes)));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++counters_.disk_hits;
-    return true;
-  };
-  std::erase_if(missing, [&](const auto& item) { return load(item.first, *item.second); });
+  const auto is_on_disk = [&](const auto& item) { return load(item.first, *item.second) != nullptr; };
+  std::erase_if(missing, is_on_disk);
   if (missing.empty()) return;
   // A few compiler runs side by side, each with its share of the kernels.
   const std::size_t cores = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
@@ -150,7 +171,7 @@ void KernelCache::compile_host(Missing missing, CompileProgress& progress) {
       }
       if (mine.empty()) continue;
       disk_.locked(mine.size() == 1 ? mine[0].first : mine[0].first + std::to_string(mine.size()), [&] {
-        std::erase_if(mine, [&](const auto& item) { return load(item.first, *item.second); });
+        std::erase_if(mine, is_on_disk);
         if (mine.empty()) return;
         const codegen::Binary binary = host_binary(mine);
         const auto image = LoadedImage::host(binary.bytes);
@@ -171,20 +192,15 @@ void KernelCache::compile_cuda(const Missing& missing, int sm, CompileProgress& 
   in_parallel(missing.size(), 8, [&](std::size_t i) {
     const auto& [key, source] = missing[i];
     disk_.locked(key, [&, key = key, source = source] {
-      auto bytes = disk_.load(key);
-      const bool from_disk = bytes.has_value();
-      double seconds = 0;
-      if (!bytes) {
+      if (load(key, *source) == nullptr) {
         codegen::Binary binary = codegen::Nvrtc::compile(source->name, source->text, sm, source->eager_rounding);
-        seconds = binary.seconds;
         disk_.store(key, binary.bytes);
-        bytes = std::move(binary.bytes);
+        remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(binary.bytes))));
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++counters_.compiles;
+        counters_.compile_seconds += binary.seconds;
       }
-      remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(*bytes))));
       progress.add(1);
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ++(from_disk ? counters_.disk_hits : counters_.compiles);
-      counters_.compile_seconds += seconds;
     });
   });
 }
@@ -195,6 +211,7 @@ CacheCounters KernelCache::counters() const {
 }
 
 void KernelCache::clear(bool disk) {
+  ++version_;
   const std::lock_guard<std::mutex> lock(mutex_);
   entries_.clear();
   order_.clear();

@@ -3,6 +3,7 @@
 // architecture or CPU, compiler, library. One compile a key among threads and processes; several missing host kernels are
 // compiled in one run of the compiler.
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,10 @@ class KernelCache {
 
   /// Makes every kernel loadable, in parallel; returns them in order. Throws Error(Runtime) with the compiler's log.
   std::vector<std::shared_ptr<CompiledKernel>> get(const std::vector<const codegen::KernelSource*>& sources, int sm);
+  /// The kernels that are in memory or on disk, in order; null where only a compile would make one.
+  std::vector<std::shared_ptr<CompiledKernel>> find_present(const std::vector<const codegen::KernelSource*>& sources, int sm);
+  /// Grows whenever what is present may have changed.
+  std::uint64_t version() const { return version_; }
   CacheCounters counters() const;
   void clear(bool disk);
   const DiskCache& disk() const { return disk_; }
@@ -43,6 +48,8 @@ class KernelCache {
     std::shared_ptr<CompiledKernel> kernel;
   };
   std::shared_ptr<CompiledKernel> find(const std::string& key);
+  /// From the disk into memory; null when it is not there.
+  std::shared_ptr<CompiledKernel> load(const std::string& key, const codegen::KernelSource& source);
   void remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel);
   using Missing = std::vector<std::pair<std::string, const codegen::KernelSource*>>;
   /// Several kernels a run of the host compiler.
@@ -58,6 +65,7 @@ class KernelCache {
   std::list<Entry> order_;  // most recent first
   std::unordered_map<std::string, std::list<Entry>::iterator> entries_;
   CacheCounters counters_;
+  std::atomic<std::uint64_t> version_{0};
 };
 
 }  // namespace fxfuser::executor

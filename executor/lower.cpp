@@ -81,6 +81,9 @@ LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   out.graph = std::move(graph);
   session.ops.bind(out.graph);
   out.support = session.capability.classify_all(out.graph, options.skip_ops);
+  if (options.mode == Mode::Aten) {
+    for (partitioner::Support& support : out.support) support = partitioner::Support::no(partitioner::ReasonCode::Denied, "executor='aten' fuses nothing");
+  }
   out.partitions = partitioner::propose(out.graph, out.support);
   partitioner::PartitionOptions pruning;
   pruning.allow_single_op = options.allow_single_op_fusion || options.mode == Mode::Strict;

@@ -149,6 +149,7 @@ struct Runner {
 bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
   at::RecordFunction guard(at::RecordScope::FUNCTION);
   if (guard.isActive()) guard.before(step.name);
+  counters.origin = step.origin;
   return std::visit(Runner{slots, counters}, step.what);
 }
 

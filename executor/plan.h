@@ -9,7 +9,8 @@
 namespace fxfuser::executor {
 
 struct RunCounters {
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0;
+  std::uint32_t origin = 0;                     // of the step that runs, or that raised
   std::vector<std::string>* kernels = nullptr;  // filled while recording is on
 };
 
@@ -18,6 +19,8 @@ class Plan {
   std::vector<Step> steps;
   std::size_t slot_count = 0;
   std::vector<ir::Attr> outputs;
+  // Kernels that were not in the cache and might not be compiled: with another version of the cache the plan is made anew.
+  std::uint64_t missing_kernels = 0, cache_version = 0;
 
   /// Runs the steps on a frame whose inputs and constants are set. Returns the unit to go on from as a miss when an ATen
   /// result's meta differs from what this plan was made for; nullopt when all ran.

@@ -12,6 +12,7 @@
 #include "executor/call_guards.h"
 #include "executor/discover.h"
 #include "executor/propagate.h"
+#include "executor/settle.h"
 #include "partitioner/functionalize.h"
 #include "partitioner/ir/error.h"
 
@@ -111,11 +112,13 @@ bool ProgramImpl::writes_overlap(std::span<const c10::IValue> inputs) const {
 
 std::shared_ptr<const Plan> ProgramImpl::find_plan(const Signature& signature, const Options& options) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!plans_.empty() && plans_.front().signature == signature && plans_.front().options == options) return plans_.front().plan;
+  const auto is_current = [&](const Plan& plan) { return plan.missing_kernels == 0 || plan.cache_version == session_.kernels.version(); };
+  if (!plans_.empty() && plans_.front().signature == signature && plans_.front().options == options && is_current(*plans_.front().plan)) return plans_.front().plan;
   const auto found = by_signature_.find(signature);
   if (found == by_signature_.end()) return nullptr;
   for (const auto& at : found->second) {
     if (!(at->options == options)) continue;
+    if (!is_current(*at->plan)) return nullptr;
     plans_.splice(plans_.begin(), plans_, at);
     return at->plan;
   }
@@ -124,6 +127,14 @@ std::shared_ptr<const Plan> ProgramImpl::find_plan(const Signature& signature, c
 
 void ProgramImpl::remember(Signature signature, const Options& options, std::shared_ptr<const Plan> plan) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto known = by_signature_.find(signature); known != by_signature_.end()) {
+    for (const auto& at : known->second) {
+      if (!(at->options == options)) continue;
+      at->plan = std::move(plan);
+      plans_.splice(plans_.begin(), plans_, at);
+      return;
+    }
+  }
   plans_.push_front({signature, options, std::move(plan)});
   by_signature_[std::move(signature)].push_back(plans_.begin());
   if (plans_.size() <= kMaxPlans) return;
@@ -288,7 +299,11 @@ void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& r
   for (const partitioner::Partition& partition : lowered.partitions) {
     const codegen::Target target = partition.device.kind == ir::DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Host;
     const std::string problem = session_.target_problem(target);
-    if (!problem.empty() && session_.tell_once(problem)) {
+    if (problem.empty()) {
+      for (const std::string& note : session_.machine_notes(target)) {
+        if (session_.tell_once(note)) result.warnings.push_back(note);
+      }
+    } else if (session_.tell_once(problem)) {
       result.warnings.push_back(fmt::format("{} kernels can't be made here, fallback to aten executor: {}", target == codegen::Target::Cuda ? "CUDA" : "host", problem));
     }
   }
@@ -323,14 +338,22 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
   if (session_.recording) counters.kernels = &names;
   const auto finish = [&](bool hit, const std::string& miss) {
     session_.count_call(result, hit, miss);
-    session_.count_steps({counters.launches_cuda, counters.launches_host, counters.aten_steps, counters.view_steps}, counters.kernels);
+    session_.count_steps({counters.launches_cuda, counters.launches_host, counters.aten_steps, counters.view_steps, counters.missing_kernels}, counters.kernels);
+  };
+  const auto settled = [&](Slots& slots, auto&& work) {
+    try {
+      return work();
+    } catch (...) {
+      if (counters.origin != Step::kAfterAll) settle_writes(graph_, slots, counters.origin);
+      throw;
+    }
   };
 
   std::string miss = "first call";
   if (options.use_python_fusion_cache) {
     if (const auto plan = find_plan(signature, options)) {
       Slots slots = frame(inputs, plan->slot_count);
-      const auto from = plan->run(slots, counters);
+      const auto from = settled(slots, [&] { return plan->run(slots, counters); });
       if (!from) {
         collect(*plan, slots, outputs);
         finish(true, "");
@@ -340,7 +363,7 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
       std::string unused;
       const auto held = class_of(options, inputs, unused);
       FXF_ASSERT(held != nullptr, "a plan without its class");
-      const Plan rest = Discovery(session_, *held->lowered, held->failed, options).run(slots, *from, counters);
+      const Plan rest = settled(slots, [&] { return Discovery(session_, *held->lowered, held->failed, options).run(slots, *from, counters); });
       collect(rest, slots, outputs);
       finish(false, "a result of another shape");
       return result;
@@ -350,7 +373,7 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
   if (held == nullptr) {
     // No forecast for this class, and it must run to be known: this call runs through ATen and records the metas that the next one is planned with.
     Slots slots = frame(inputs, graph_.values.size());
-    ir::Graph graph = record(slots, counters);
+    ir::Graph graph = settled(slots, [&] { return record(slots, counters); });
     auto made = std::make_shared<Class>();
     made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), options));
     made->failed.resize(made->lowered->partitions.size());
@@ -371,7 +394,7 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
   Discovery discovery(session_, *held->lowered, held->failed, options);
   if (miss != "sizes") discovery.prefetch();
   Slots slots = frame(inputs, graph_.values.size());
-  Plan plan = discovery.run(slots, 0, counters);
+  Plan plan = settled(slots, [&] { return discovery.run(slots, 0, counters); });
   tell_failures(*held, result);
   collect(plan, slots, outputs);
   std::vector<bool> keep = keep_;

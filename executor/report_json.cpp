@@ -137,7 +137,7 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
                        {"partitions", lowered.partitions.size()},
                        {"kernels", kernels.list.size()},
                        {"distinct_kernels", distinct.size()},
-                       {"fused_share", with_row == 0 ? 1.0 : static_cast<double>(fused) / static_cast<double>(with_row)},
+                       {"fused_share", with_row == 0 ? (options.mode == Mode::Aten ? 0.0 : 1.0) : static_cast<double>(fused) / static_cast<double>(with_row)},
                        {"partition_seconds", lowered.partition_seconds},
                        {"compile_seconds", session_.kernels.counters().compile_seconds}};
   return Json{{"totals", totals}, {"nodes", nodes}, {"partitions", partitions}, {"kernels", kernels.list}, {"edges", edges}}.dump();

@@ -94,16 +94,24 @@ class ServiceImpl final : public Service {
     const auto command = codegen::HostCompiler::command(&why);
     if (command.empty()) add("host compiler", "off", why + "; install g++ or set CXX");
     else add("host compiler", "ok", codegen::HostCompiler::version());
+    if (const std::string note = codegen::HostCompiler::note(); !note.empty()) add("CXX", "off", note);
     if (codegen::Nvrtc::available(&why)) add("NVRTC", "ok", codegen::Nvrtc::version());
     else add("NVRTC", "off", why + "; install torch's CUDA packages, or name their folder in FXFUSER_NVRTC");
     if (Driver::available(&why)) add("CUDA driver", "ok", Driver::facts(0).name);
     else add("CUDA driver", "off", why);
     try_target("host kernel", codegen::Target::Host, ir::Device{}, add);
     try_target("CUDA kernel", codegen::Target::Cuda, ir::Device{ir::DeviceKind::Cuda, 0}, add);
+    const DiskCache& disk = session_.kernels.disk();
+    if (disk.on()) add("cache", "ok", disk.folder());
+    else add("cache", "off", cache_problem());
     return rows.dump();
   }
 
   std::string cache_folder() override { return session_.kernels.disk().folder(); }
+  std::string cache_problem() override {
+    const DiskCache& disk = session_.kernels.disk();
+    return disk.on() || !disk.problem().empty() ? disk.problem() : "the kernel cache on disk is switched off (FXFUSER_DISABLE=disk_cache)";
+  }
   void set_nvrtc_path(std::vector<std::string> folders) override { codegen::Nvrtc::set_search_path(std::move(folders)); }
   std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) override { return codegen::Nvrtc::compile(name, text, sm, false).bytes.size(); }
   void emulate_cuda(std::string machine, std::vector<std::string> flags, std::string_view arch) override {

@@ -9,8 +9,7 @@ namespace fxfuser::executor {
 namespace {
 
 DiskCache make_disk_cache(const std::string& folder) {
-  std::string why;
-  return DiskCache(environment().no_disk_cache ? "/nonexistent" : folder, &why);
+  return environment().no_disk_cache ? DiskCache() : DiskCache(folder);
 }
 
 }  // namespace
@@ -56,6 +55,14 @@ std::string Session::target_problem(codegen::Target target) {
   return "";
 }
 
+std::vector<std::string> Session::machine_notes(codegen::Target target) const {
+  std::vector<std::string> notes;
+  if (!kernels.disk().problem().empty()) notes.push_back(kernels.disk().problem());
+  const std::string compiler = target == codegen::Target::Host ? codegen::HostCompiler::note() : std::string();
+  if (!compiler.empty()) notes.push_back(compiler);
+  return notes;
+}
+
 void Session::emulate(codegen::Emulation emulation) {
   emulated_ = emulation.arch;
   kernels.emulate(std::move(emulation));
@@ -80,6 +87,7 @@ void Session::count_steps(const PlanCounters& counters, const std::vector<std::s
   stats_.launches_host += counters.launches_host;
   stats_.aten_steps += counters.aten_steps;
   stats_.view_steps += counters.view_steps;
+  stats_.missing_kernels += counters.missing_kernels;
   if (names == nullptr) return;
   for (const std::string& name : *names) ++stats_.kernels[name];
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "codegen/arch.h"
 #include "executor/interface/fxfuser.h"
@@ -18,7 +19,7 @@
 namespace fxfuser::executor {
 
 struct PlanCounters {
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0;
 };
 
 class Session {
@@ -33,6 +34,8 @@ class Session {
   codegen::ArchInfo arch(const ir::Device& device);
   /// Why a target can't run here; empty when it can.
   std::string target_problem(codegen::Target target);
+  /// What a user of a target that does run should know of this machine: a cache folder or a compiler that is not used.
+  std::vector<std::string> machine_notes(codegen::Target target) const;
 
   /// CPU tensors take CUDA kernels that are emulated (tests).
   void emulate(codegen::Emulation emulation);

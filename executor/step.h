@@ -72,7 +72,9 @@ struct WriteBackStep {
 
 struct Step {
   std::variant<LaunchStep, AtenStep, ViewStep, ScalarStep, CallableStep, WriteBackStep> what;
+  static constexpr std::uint32_t kAfterAll = 0xffffffffu;
   std::uint32_t unit = 0;         // which unit of the lowered graph it belongs to
+  std::uint32_t origin = 0;       // the first node of the original graph that it computes
   std::string name;               // for profiler ranges
   std::vector<SlotId> free_after;
 };

@@ -227,6 +227,13 @@ Support CapabilityTable::check_operands(const ir::Graph& graph, const ir::Node& 
       return Support::no(ReasonCode::DType, fmt::format("{} of {} is a float", param, row.op));
     }
   }
+  if (row.kind != ir::OpKind::Pointwise) return Support::yes();
+  for (const std::string& param : row.params) {
+    // What is no operand is written into the kernel's text.
+    if (std::find(row.tensor_params.begin(), row.tensor_params.end(), param) == row.tensor_params.end() && ir::arg(node, param).is_value()) {
+      return Support::no(ReasonCode::Argument, fmt::format("{} of {} is known only at the call", param, row.op));
+    }
+  }
   return Support::yes();
 }
 

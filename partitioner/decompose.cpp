@@ -71,6 +71,8 @@ std::vector<ValueId> DecomposeBuilder::calls(std::string_view op, std::vector<At
 
 ValueId DecomposeBuilder::cast(ValueId value, DType dtype) { return meta(value).dtype == dtype ? value : call("cast", {ref(value), dtype}); }
 
+ValueId DecomposeBuilder::result(ValueId value, DType dtype) { return meta(value).dtype == dtype ? value : call("cast", {ref(value), dtype, false}); }
+
 ValueId DecomposeBuilder::reshape(ValueId value, const Sizes& shape) { return meta(value).sizes == shape ? value : call("reshape", {ref(value), list_attr(shape)}); }
 
 ValueId DecomposeBuilder::expand(ValueId value, const Sizes& shape) { return meta(value).sizes == shape ? value : call("expand", {ref(value), list_attr(shape)}); }

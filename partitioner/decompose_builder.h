@@ -48,6 +48,9 @@ class DecomposeBuilder {
   ValueId mul(ValueId a, const Attr& b) { return call("mul", {ref(a), b}); }
   ValueId unary(std::string_view op, ValueId a) { return call(op, {ref(a)}); }
   ValueId cast(ValueId value, DType dtype);
+  /// A result that was computed in a wider type: it has the dtype but keeps its precision inside a fusion, as the results of
+  /// pointwise rows do. (A rounded mean beside values that are not rounded would not cancel where they are equal.)
+  ValueId result(ValueId value, DType dtype);
   /// In the type eager's kernels accumulate in: float32 for 16-bit floats.
   ValueId widened(ValueId value) { return cast(value, ir::compute_dtype(meta(value).dtype)); }
   ValueId reshape(ValueId value, const Sizes& shape);

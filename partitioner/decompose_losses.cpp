@@ -22,7 +22,7 @@ Values loss_of(B& b, std::string_view op, std::vector<Attr> numbers = {}) {
   const DType dtype = ir::promote_operands(b.graph(), {b.arg("self"), b.arg("target")});
   std::vector<Attr> args{b.ref(b.widened(b.tensor("self"))), b.ref(b.widened(b.tensor("target")))};
   args.insert(args.end(), numbers.begin(), numbers.end());
-  return {b.cast(reduced(b, b.call(op, std::move(args)))[0], dtype)};
+  return {b.result(reduced(b, b.call(op, std::move(args)))[0], dtype)};
 }
 
 Values mse_loss(B& b) { return loss_of(b, "squared_difference"); }
@@ -35,7 +35,7 @@ Values huber_loss(B& b) { return loss_of(b, "huber", {b.real("delta", 1.0)}); }
 
 Values weighted(B& b, ValueId loss, DType dtype) {
   if (b.has("weight")) loss = b.mul(loss, b.ref(b.widened(b.tensor("weight"))));
-  return {b.cast(reduced(b, loss)[0], dtype)};
+  return {b.result(reduced(b, loss)[0], dtype)};
 }
 
 Values binary_cross_entropy(B& b) {
@@ -57,7 +57,7 @@ Values mse_loss_backward(B& b) {
   const ValueId difference = b.sub(b.widened(self), b.ref(b.widened(b.tensor("target"))));
   double factor = 2.0;
   if (b.integer("reduction", kMean) == kMean) factor /= static_cast<double>(std::max<std::int64_t>(b.meta(self).numel(), 1));
-  return {b.cast(b.mul(b.mul(difference, factor), b.ref(b.widened(b.tensor("grad")))), dtype)};
+  return {b.result(b.mul(b.mul(difference, factor), b.ref(b.widened(b.tensor("grad")))), dtype)};
 }
 
 struct Picked {
@@ -92,9 +92,9 @@ Values nll_loss_forward(B& b) {
   const ValueId self = b.tensor("self");
   const ir::TensorMeta meta = b.meta(self);
   const Picked picked = pick(b, self, b.tensor("target"));
-  if (b.integer("reduction", kMean) == kNone) return {b.cast(picked.negative, meta.dtype), b.full({}, 0.0, meta.dtype, meta.device)};
+  if (b.integer("reduction", kMean) == kNone) return {b.result(picked.negative, meta.dtype), b.full({}, 0.0, meta.dtype, meta.device)};
   const auto [loss, weight] = total(b, picked.negative, picked.counted);
-  return {b.cast(loss, meta.dtype), b.cast(weight, meta.dtype)};
+  return {b.result(loss, meta.dtype), b.result(weight, meta.dtype)};
 }
 
 /// -log softmax at the target = log of the sum of exponentials - (score at the target - maximum): the scores are read once.
@@ -109,8 +109,8 @@ Values cross_entropy_loss(B& b) {
   const ValueId sum = b.reduce("sum", b.unary("exp", b.sub(wide, b.ref(top))), dims, false);
   const ValueId normaliser = b.add(b.unary("log", sum), b.ref(b.reshape(top, Sizes(b.meta(sum).sizes))));
   const ValueId loss = b.mul(b.add(picked.negative, b.ref(normaliser)), b.ref(picked.counted));
-  if (b.integer("reduction", kMean) == kNone) return {b.cast(loss, meta.dtype)};
-  return {b.cast(total(b, loss, picked.counted).first, meta.dtype)};
+  if (b.integer("reduction", kMean) == kNone) return {b.result(loss, meta.dtype)};
+  return {b.result(total(b, loss, picked.counted).first, meta.dtype)};
 }
 
 }  // namespace

@@ -51,9 +51,9 @@ Values native_layer_norm(B& b) {
   const Sizes dims = last_dims(b.meta(input).sizes.size(), shape.size());
   const Attr weight = b.arg("weight"), bias = b.arg("bias");
   const Normalized n = normalize(b, b.widened(input), dims, b.real("eps", 1e-5));
-  const ValueId out = b.cast(scaled(b, n.value, weight, bias, shape), b.meta(input).dtype);
+  const ValueId out = b.result(scaled(b, n.value, weight, bias, shape), b.meta(input).dtype);
   const DType saved = statistics_dtype(b, input, weight);
-  return {out, b.cast(n.mean, saved), b.cast(n.rstd, saved)};
+  return {out, b.result(n.mean, saved), b.result(n.rstd, saved)};
 }
 
 Values layer_norm(B& b) { return {native_layer_norm(b)[0]}; }
@@ -72,7 +72,7 @@ RootMeanSquare root_mean_square(B& b) {
   const ValueId squares = b.reduce("mean", b.mul(wide, b.ref(wide)), dims, true);
   const ValueId rstd = b.unary("rsqrt", b.add(squares, b.real("eps", fallback)));
   const ValueId value = scaled(b, b.mul(wide, b.ref(rstd)), b.arg("weight"), {}, shape);
-  return {b.cast(value, dtype), rstd};
+  return {b.result(value, dtype), rstd};
 }
 
 Values rms_norm(B& b) { return {root_mean_square(b).value}; }
@@ -100,9 +100,9 @@ BatchNorm of_batch(B& b) {
   Sizes dims = all_dims(meta.sizes.size());
   dims.erase(dims.begin() + 1);
   const Normalized n = normalize(b, b.widened(input), dims, b.real("eps", 1e-5));
-  const ValueId out = b.cast(scaled(b, n.value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
+  const ValueId out = b.result(scaled(b, n.value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
   const DType saved = statistics_dtype(b, input, b.arg("weight"));
-  return {{out, b.cast(b.reshape(n.mean, {meta.sizes[1]}), saved), b.cast(b.reshape(n.rstd, {meta.sizes[1]}), saved)}, n};
+  return {{out, b.result(b.reshape(n.mean, {meta.sizes[1]}), saved), b.result(b.reshape(n.rstd, {meta.sizes[1]}), saved)}, n};
 }
 
 Values batch_norm_no_stats(B& b) { return of_batch(b).results; }
@@ -115,7 +115,7 @@ Values batch_norm_functional(B& b) {
   const auto mixed = [&](std::string_view running, ValueId fresh, double factor) {
     const ValueId old = b.tensor(running);
     const ValueId value = b.reshape(fresh, {meta.sizes[1]});
-    return b.cast(b.add(b.mul(value, factor), b.ref(b.mul(b.widened(old), 1.0 - momentum))), b.meta(old).dtype);
+    return b.result(b.add(b.mul(value, factor), b.ref(b.mul(b.widened(old), 1.0 - momentum))), b.meta(old).dtype);
   };
   made.results.push_back(mixed("running_mean", made.wide.mean, momentum));
   made.results.push_back(mixed("running_var", made.wide.variance, momentum * count / (count - 1.0)));  // the unbiased variance
@@ -131,11 +131,11 @@ Values native_batch_norm(B& b) {
   const ValueId variance = b.reshape(b.widened(b.tensor("running_var")), shape);
   const ValueId rstd = b.unary("rsqrt", b.add(variance, b.real("eps", 1e-5)));
   const ValueId value = b.mul(b.sub(b.widened(input), b.ref(mean)), b.ref(rstd));
-  const ValueId out = b.cast(scaled(b, value, b.arg("weight"), b.arg("bias"), shape), meta.dtype);
+  const ValueId out = b.result(scaled(b, value, b.arg("weight"), b.arg("bias"), shape), meta.dtype);
   const Attr weight = b.arg("weight");
   const DType saved = statistics_dtype(b, input, weight.is_value() ? weight : b.arg("running_mean"));
   // In inference CUDA's kernels return the statistics that they used, the CPU's return nothing.
-  if (meta.device.kind == ir::DeviceKind::Cuda) return {out, b.cast(b.reshape(mean, {meta.sizes[1]}), saved), b.cast(b.reshape(rstd, {meta.sizes[1]}), saved)};
+  if (meta.device.kind == ir::DeviceKind::Cuda) return {out, b.result(b.reshape(mean, {meta.sizes[1]}), saved), b.result(b.reshape(rstd, {meta.sizes[1]}), saved)};
   return {out, b.full({0}, 0.0, saved, meta.device), b.full({0}, 0.0, saved, meta.device)};
 }
 
@@ -150,9 +150,9 @@ Values grouped(B& b, std::int64_t groups) {
   const ValueId rows = b.reshape(b.widened(input), {batch, groups, inner});
   const Normalized n = normalize(b, rows, {2}, b.real("eps", 1e-5));
   const ValueId value = b.reshape(n.value, meta.sizes);
-  const ValueId out = b.cast(scaled(b, value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
+  const ValueId out = b.result(scaled(b, value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
   const DType saved = statistics_dtype(b, input, b.arg("weight"));
-  return {out, b.cast(b.reshape(n.mean, {batch, groups}), saved), b.cast(b.reshape(n.rstd, {batch, groups}), saved)};
+  return {out, b.result(b.reshape(n.mean, {batch, groups}), saved), b.result(b.reshape(n.rstd, {batch, groups}), saved)};
 }
 
 Values native_group_norm(B& b) { return grouped(b, b.integer("groups", 1)); }
@@ -176,9 +176,9 @@ Values layer_norm_backward(B& b) {
   const ValueId dx = b.mul(b.sub(b.sub(dhat, b.ref(b.mul(hat, b.ref(along)))), b.ref(shift)), b.ref(rstd));
   const auto columns = [&](ValueId value, const Attr& like) {
     const ValueId total = outer.empty() ? value : b.reduce("sum", value, outer, false);
-    return b.cast(total, like.is_value() ? b.meta(like.value()).dtype : dtype);
+    return b.result(total, like.is_value() ? b.meta(like.value()).dtype : dtype);
   };
-  return {b.cast(dx, dtype), columns(b.mul(dy, b.ref(hat)), weight), columns(dy, b.arg("bias"))};
+  return {b.result(dx, dtype), columns(b.mul(dy, b.ref(hat)), weight), columns(dy, b.arg("bias"))};
 }
 
 }  // namespace

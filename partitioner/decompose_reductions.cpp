@@ -40,7 +40,7 @@ Moments moments(B& b) {
   const ValueId variance = b.call("sum_over", {b.ref(b.mul(offset, b.ref(offset))), list_attr(dims), keepdim, correction});
   ValueId mean = centre;
   if (!keepdim) mean = b.reshape(centre, Sizes(b.meta(variance).sizes));
-  return {b.cast(variance, dtype), b.cast(mean, dtype)};
+  return {b.result(variance, dtype), b.result(mean, dtype)};
 }
 
 Values var(B& b) { return {moments(b).variance}; }
@@ -70,7 +70,7 @@ Values logsumexp(B& b) {
     }
     out = b.reshape(out, sizes);
   }
-  return {b.cast(out, b.meta(self).dtype)};
+  return {b.result(out, b.meta(self).dtype)};
 }
 
 Values vector_norm(B& b) {
@@ -85,7 +85,7 @@ Values vector_norm(B& b) {
   else if (order == 1) out = b.reduce("sum", b.unary("abs", wide), dims, keepdim);
   else if (order == 0) out = b.reduce("sum", b.cast(b.binary("ne", b.ref(wide), 0.0), b.meta(wide).dtype), dims, keepdim);
   else out = b.reduce(order > 0 ? "amax" : "amin", b.unary("abs", wide), dims, keepdim);
-  return {b.cast(out, dtype)};
+  return {b.result(out, dtype)};
 }
 
 Values arg_extreme(B& b, std::string_view op) {

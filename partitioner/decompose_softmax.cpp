@@ -31,7 +31,7 @@ Values softmax(B& b) {
   const Prepared p = prepare(b);
   const ValueId powers = exponentials(b, p, b.reduce("amax", p.wide, p.dims, true));
   const ValueId total = b.reduce("sum", powers, p.dims, true);
-  return {b.cast(b.binary("div", b.ref(powers), b.ref(total)), p.result)};
+  return {b.result(b.binary("div", b.ref(powers), b.ref(total)), p.result)};
 }
 
 /// Rows of -inf only give 0 where softmax gives NaN.
@@ -42,14 +42,14 @@ Values safe_softmax(B& b) {
   const ValueId total = b.reduce("sum", powers, p.dims, true);
   const ValueId plain = b.binary("div", b.ref(powers), b.ref(total));
   const ValueId nothing = b.binary("eq", b.ref(top), -std::numeric_limits<double>::infinity());
-  return {b.cast(b.where(nothing, 0.0, b.ref(plain)), p.result)};
+  return {b.result(b.where(nothing, 0.0, b.ref(plain)), p.result)};
 }
 
 Values log_softmax(B& b) {
   const Prepared p = prepare(b);
   const ValueId shifted = b.sub(p.wide, b.ref(b.reduce("amax", p.wide, p.dims, true)));
   const ValueId total = b.reduce("sum", b.unary("exp", shifted), p.dims, true);
-  return {b.cast(b.sub(shifted, b.ref(b.unary("log", total))), p.result)};
+  return {b.result(b.sub(shifted, b.ref(b.unary("log", total))), p.result)};
 }
 
 Values softmax_backward(B& b) {
@@ -58,7 +58,7 @@ Values softmax_backward(B& b) {
   const Sizes dims = rank == 0 ? Sizes{} : Sizes{static_cast<std::int64_t>(b.dim("dim", rank))};
   const ValueId product = b.mul(grad, b.ref(output));
   const ValueId total = b.reduce("sum", product, dims, true);
-  return {b.cast(b.sub(product, b.ref(b.mul(output, b.ref(total)))), b.meta(b.tensor("grad")).dtype)};
+  return {b.result(b.sub(product, b.ref(b.mul(output, b.ref(total)))), b.meta(b.tensor("grad")).dtype)};
 }
 
 Values log_softmax_backward(B& b) {
@@ -66,7 +66,7 @@ Values log_softmax_backward(B& b) {
   const std::size_t rank = b.meta(grad).sizes.size();
   const Sizes dims = rank == 0 ? Sizes{} : Sizes{static_cast<std::int64_t>(b.dim("dim", rank))};
   const ValueId total = b.reduce("sum", grad, dims, true);
-  return {b.cast(b.sub(grad, b.ref(b.mul(b.unary("exp", output), b.ref(total)))), b.meta(b.tensor("grad")).dtype)};
+  return {b.result(b.sub(grad, b.ref(b.mul(b.unary("exp", output), b.ref(total)))), b.meta(b.tensor("grad")).dtype)};
 }
 
 }  // namespace

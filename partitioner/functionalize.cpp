@@ -1,6 +1,7 @@
 #include "partitioner/functionalize.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "partitioner/checks.h"
@@ -79,6 +80,9 @@ class Functionalizer {
         const bool written = std::find(writes.begin(), writes.end(), static_cast<std::uint32_t>(at)) != writes.end();
         if (written) written_as_[node.outputs[i]] = written_as_[source] == ir::kNoValue ? source : written_as_[source];
       }
+    }
+    for (ValueId id = 0; id < in_.values.size(); ++id) {
+      if (written_as_[id] != ir::kNoValue) returned_for_[written_as_[id]].push_back(id);
     }
     sharers_.assign(in_.values.size(), 0);
     for (ValueId id = 0; id < in_.values.size(); ++id) {
@@ -229,24 +233,26 @@ class Functionalizer {
   /// From here on, readers of `target` (and of what in-place ops returned for it) see `result`.
   void rename(ValueId target, ValueId result) {
     const ValueId root = written_as_[target] == ir::kNoValue ? target : written_as_[target];
-    for (ValueId id = 0; id < in_.values.size(); ++id) {
-      if (id == root || written_as_[id] == root) current_[id] = result;
+    current_[root] = result;
+    if (const auto found = returned_for_.find(root); found != returned_for_.end()) {
+      for (ValueId id : found->second) current_[id] = result;
     }
     current_[result] = result;
+    if (is_outside(root)) out_.graph.writes.push_back({out_.graph.value(result).producer, root, result});
   }
 
+  /// Copies a node; it comes after the last write that was kept to a storage that it touches.
   void append(NodeId id, ir::Node made) {
-    order_after(id, made);
-    map_after(made);
+    const std::set<ValueId> storages = storages_of(made);
     const auto fresh = static_cast<NodeId>(out_.graph.nodes.size());
+    FXF_ASSERT(fresh == id, "nodes keep their places");
+    for (ValueId storage : storages) {
+      const auto found = since_write_.find(storage);
+      if (found != since_write_.end() && touched_.count(storage) > 0) made.after.push_back(found->second.front());
+      since_write_[storage].push_back(fresh);
+    }
     for (ValueId output : made.outputs) out_.graph.values[output].producer = fresh;
-    new_id_.resize(in_.nodes.size(), ir::kNoNode);
-    new_id_[id] = fresh;
     out_.graph.nodes.push_back(std::move(made));
-  }
-
-  void map_after(ir::Node& made) const {
-    for (NodeId& before : made.after) before = new_id_[before];
   }
 
   /// The node writes as it did: everything that touches the storages it touches keeps its place around it.
@@ -254,26 +260,26 @@ class Functionalizer {
     out_.kept.push_back(made.name + ": " + why);
     made.row = nullptr;
     made.form = nullptr;
-    ir::for_each_value(in_.nodes[id].args, [&](ValueId value) { touched_.insert(storage_[value]); });
-    const auto fresh = static_cast<NodeId>(out_.graph.nodes.size());
-    append(id, std::move(made));
-    ir::Node& placed = out_.graph.nodes.back();
-    for (NodeId before = 0; before < fresh; ++before) {
-      if (touches(out_.graph.nodes[before])) placed.after.push_back(before);
+    std::set<NodeId> before;
+    std::set<ValueId> storages;
+    ir::for_each_value(in_.nodes[id].args, [&](ValueId value) { storages.insert(storage_[value]); });
+    for (ValueId storage : storages) {
+      const auto found = since_write_.find(storage);
+      if (found != since_write_.end()) before.insert(found->second.begin(), found->second.end());
     }
-    last_kept_ = fresh;
+    append(id, std::move(made));
+    std::vector<NodeId>& after = out_.graph.nodes.back().after;
+    before.insert(after.begin(), after.end());
+    after.assign(before.begin(), before.end());
+    for (ValueId storage : storages) since_write_[storage] = {id};
+    touched_.insert(storages.begin(), storages.end());
   }
 
-  bool touches(const ir::Node& node) const {
-    bool found = false;
-    const auto look = [&](ValueId value) { found = found || touched_.count(storage_[value]) > 0; };
-    ir::for_each_value(node.args, look);
-    for (ValueId output : node.outputs) look(output);
-    return found;
-  }
-
-  void order_after(NodeId, ir::Node& made) const {
-    if (last_kept_ != ir::kNoNode && touches(made)) made.after.push_back(last_kept_);
+  std::set<ValueId> storages_of(const ir::Node& node) const {
+    std::set<ValueId> out;
+    ir::for_each_value(node.args, [&](ValueId value) { out.insert(storage_[value]); });
+    for (ValueId output : node.outputs) out.insert(storage_[output]);
+    return out;
   }
 
   const ir::Graph& in_;
@@ -285,8 +291,8 @@ class Functionalizer {
   std::vector<ValueId> written_as_;     // by value: the value that an in-place op returned it for
   std::vector<std::uint32_t> sharers_;  // by storage
   std::set<ValueId> touched_;           // storages with a write that was kept
-  std::vector<NodeId> new_id_;
-  NodeId last_kept_ = ir::kNoNode;
+  std::map<ValueId, std::vector<NodeId>> since_write_;    // by storage: its last write that was kept, then the nodes that touch it
+  std::map<ValueId, std::vector<ValueId>> returned_for_;  // by value: those that in-place ops returned for it
 };
 
 }  // namespace

@@ -69,7 +69,8 @@ int run(const std::vector<std::string>& command, const std::string& output) {
 struct Probe {
   std::vector<std::string> command;
   std::string version;
-  std::string why;
+  std::string why;   // no command: what was tried
+  std::string note;  // a command, but not the one that CXX names
 };
 
 Probe probe_compiler() {
@@ -87,6 +88,7 @@ Probe probe_compiler() {
       const std::string text = read_file(log);
       out.command = candidate;
       out.version = text.substr(0, text.find('\n'));
+      if (!out.why.empty() && given != nullptr && *given != '\0') out.note = fmt::format("CXX is '{}', which does not run: {} is used instead; set CXX to a compiler, or unset it", given, candidate[0]);
       return out;
     }
     out.why += (out.why.empty() ? "no C++ compiler answers: tried " : ", ") + candidate[0];
@@ -112,6 +114,8 @@ std::vector<std::string> HostCompiler::command(std::string* why) {
 }
 
 std::string HostCompiler::version() { return probe().version; }
+
+std::string HostCompiler::note() { return probe().note; }
 
 void HostCompiler::reset() {
   const std::lock_guard<std::mutex> lock(probe_mutex);

@@ -14,6 +14,8 @@ struct HostCompiler {
   /// The compiler command in use; empty when there is none, with `why`.
   static std::vector<std::string> command(std::string* why = nullptr);
   static std::string version();            // first line of --version
+  /// What was passed over: a CXX that does not run, and what is used instead; empty when there is nothing to tell.
+  static std::string note();
   static std::string cpu_features();       // feature bits that -march=native may use, for cache keys
   static std::vector<std::string> flags(bool eager_rounding);
   /// Compiles prelude + several kernel texts into one shared object. Throws Error(Runtime) with the compiler's output.

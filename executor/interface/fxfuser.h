@@ -51,6 +51,7 @@ struct RunResult {
 struct Stats {
   std::uint64_t calls = 0, plan_hits = 0, plan_misses = 0, compiles = 0, memory_hits = 0, disk_hits = 0;
   std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0;
+  std::uint64_t missing_kernels = 0;  // not in the cache when a plan that may not compile was made
   std::map<std::string, std::uint64_t> kernels;        // launches by kernel name (only while recording is on)
   std::map<std::string, std::uint64_t> miss_reasons;
 };
@@ -90,6 +91,8 @@ class Service {
   /// JSON: targets with ok/off/broken and why, versions, cache folder; compiles and runs one kernel a target.
   virtual std::string doctor() = 0;
   virtual std::string cache_folder() = 0;
+  /// Why there is no cache folder; empty when there is one.
+  virtual std::string cache_problem() = 0;
   /// Where bindings found NVRTC (folders).
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
   /// Compiles the text of a CUDA kernel for an architecture (90 for sm_90) without loading it; the size of the image in bytes.

@@ -115,6 +115,13 @@ struct WriteBack {
   ValueId source = kNoValue;
 };
 
+/// `target` (a graph input or constant) holds `result` from `node` on, until the next write to it.
+struct Write {
+  NodeId node = kNoNode;
+  ValueId target = kNoValue;
+  ValueId result = kNoValue;
+};
+
 struct Graph {
   std::string name;
   std::vector<Value> values;
@@ -123,6 +130,7 @@ struct Graph {
   std::vector<Constant> constants;
   std::vector<Attr> outputs;  // flattened; ValueRef, None, numbers
   std::vector<WriteBack> write_backs;
+  std::vector<Write> writes;  // every write that a write-back sums up, in order
 
   ValueId add_value(Value value);
   ValueId add_input(std::string name, std::optional<TensorMeta> meta, ValueKind kind = ValueKind::Tensor);

@@ -30,8 +30,8 @@ def stats() -> dict[str, object]:
 
     Returns:
         ``calls``, ``launches`` (a dict by target), ``aten_steps``, ``view_steps``, ``compiles``, ``plan_hits``, ``plan_misses``,
-        ``kernel_memory_hits``, ``kernel_disk_hits``, ``fallbacks``, ``kernels`` (launches by kernel name, filled only while
-        ``record_kernels(True)`` holds) and ``miss_reasons``.
+        ``kernel_memory_hits``, ``kernel_disk_hits``, ``missing_kernels`` (not in the cache while ``compile`` was ``"never"``),
+        ``fallbacks``, ``kernels`` (launches by kernel name, filled only while ``record_kernels(True)`` holds) and ``miss_reasons``.
 
     Example:
         >>> stats()["launches"]["host"]
@@ -42,8 +42,11 @@ def stats() -> dict[str, object]:
 
 def clear_caches(disk: bool = False) -> None:
     """Drops every plan and kernel held in memory, and the once-only warnings; ``disk=True`` empties the cache folder too."""
+    from fxfuser import lowering  # late: it imports torch's tracing
+
     _C.drop_handles()
     _C.drop_fusion_programs()
+    lowering.forget()
     _C.clear_caches(disk)
 
 

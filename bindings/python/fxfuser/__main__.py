@@ -1,4 +1,7 @@
-"""``python -m fxfuser``: doctor, explain, ops, cache."""
+"""``python -m fxfuser``: doctor, explain, ops, cache.
+
+Exit codes: 0; 1 when something is broken or there is nothing to work on; 2 for arguments that can't be used, with one line on stderr.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
+
+
+class BadInput(Exception):
+    """What the user gave can't be used; the text says what it is and what is wanted."""
 
 
 def doctor(_: argparse.Namespace) -> int:
@@ -25,22 +32,43 @@ def doctor(_: argparse.Namespace) -> int:
     ]
     for row in json.loads(_C.doctor()):
         lines.append((row["name"], row["state"], row["detail"]))
-    folder = _C.cache_folder()
-    lines.append(("cache", "ok" if folder else "off", folder or "no folder that is safe to use; set FXFUSER_CACHE_DIR to one of your own"))
     width = max(len(name) for name, _, _ in lines)
     for name, state, detail in lines:
         print(f"{name:<{width}}  {state:<6}  {detail}")
     return 1 if any(state == "broken" for _, state, _ in lines) else 0
 
 
+def _saved_module(path: str) -> Any:
+    """The module of a saved program."""
+    import torch
+
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise BadInput(f"{path} can't be read: {error.strerror}") from None
+    try:
+        return torch.export.load(path).module()
+    except Exception as error:  # whatever the loader meets: the file is not one of its own
+        raise BadInput(f"{path} is not a program that torch.export.save wrote ({_first_line(error)})") from None
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
 def explain(options: argparse.Namespace) -> int:
     """The report of a saved program (.pt2)."""
-    import torch
+    import logging
 
     import fxfuser
 
-    gm = torch.export.load(options.model).module()
-    report = fxfuser.explain(gm, target=options.target)
+    logging.getLogger("torch.export").setLevel(logging.CRITICAL)  # it logs what it then raises
+    gm = _saved_module(options.model)
+    try:
+        report = fxfuser.explain(gm, target=options.target)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{options.model} can't be explained: {error}") from None
     print(report.to_json() if options.json else report)
     return 0
 
@@ -49,10 +77,12 @@ def ops(options: argparse.Namespace) -> int:
     """The rows of the capability table."""
     from fxfuser import _C
 
-    for row in json.loads(_C.ops_json()):
-        if options.filter in row["op"] or any(options.filter in target for target in row["targets"]):
-            print(f"{row['op']:<28} {row['kind']:<10} {' '.join(row['targets'])}")
-    return 0
+    found = [row for row in json.loads(_C.ops_json()) if options.filter in row["op"] or any(options.filter in target for target in row["targets"])]
+    for row in found:
+        print(f"{row['op']:<28} {row['kind']:<10} {' '.join(row['targets'])}")
+    if not found:
+        print(f"no row names {options.filter}", file=sys.stderr)
+    return 0 if found else 1
 
 
 def cache(options: argparse.Namespace) -> int:
@@ -60,17 +90,19 @@ def cache(options: argparse.Namespace) -> int:
     from fxfuser import _C
 
     folder = _C.cache_folder()
+    if not folder:
+        print(_C.cache_problem(), file=sys.stderr)
+        return 1
     if options.action == "clear":
         _C.clear_caches(True)
         print(f"cleared {folder}")
         return 0
     total = 0
-    for root, _, files in os.walk(folder):
-        for name in sorted(files):
-            size = os.path.getsize(os.path.join(root, name))
-            total += size
-            print(f"{size:>10}  {name}")
-    print(f"{total} bytes in {folder} ({shutil.disk_usage(folder).free // 2**20} MB free)" if os.path.isdir(folder) else "no cache folder")
+    for name in sorted(os.listdir(folder)):
+        size = os.path.getsize(os.path.join(folder, name))
+        total += size
+        print(f"{size:>10}  {name}")
+    print(f"{total} bytes in {folder} ({shutil.disk_usage(folder).free // 2**20} MB free)")
     return 0
 
 
@@ -89,7 +121,14 @@ def main(arguments: list[str] | None = None) -> int:
         elif name == "cache":
             command.add_argument("action", choices=["list", "clear"])
     options = parser.parse_args(arguments)
-    return run[options.command](options)
+    try:
+        return run[options.command](options)
+    except BadInput as error:
+        print(f"python -m fxfuser {options.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import operator
 import traceback
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.fx
-from torch.fx.graph import _PyTreeCodeGen
 from torch.utils import _pytree as pytree
 
-from fxfuser import _C
+from fxfuser import _C, calls
 
 Node = torch.fx.Node
 
@@ -66,10 +64,6 @@ def _where(node: Node) -> str:
     return ""
 
 
-def _is_named_tuple(target: Any) -> bool:
-    return isinstance(target, type) and issubclass(target, tuple)
-
-
 def call_step(function: Callable[..., Any], args: Any, kwargs: Any, values: list[Any]) -> list[Any]:
     """Runs one callable step on its values and flattens what it returns."""
 
@@ -89,6 +83,10 @@ class _Importer:
         self.owners: list[tuple[Any, str, Any]] = []
         self.constants: list[tuple[Any, str]] = []
         self.objects: dict[Node, Any] = {}  # get_attr nodes that are no tensors
+        self.called: list[torch.nn.Module] = []
+        self.baked: list[int] = []  # placeholders that tracing wrote into the graph as a number
+        self._placeholders = 0
+        self._traced = any("val" in node.meta for node in gm.graph.nodes)
         self._seen_owners: set[tuple[int, str]] = set()
 
     def run(self) -> tuple[list[Any], Any]:
@@ -110,6 +108,7 @@ class _Importer:
                 result = node.args[0]
             elif node.op == "call_module" and not node.users and _value(node) is None:
                 module = self.gm.get_submodule(str(node.target))
+                self.called.extend(module.modules())
                 self._callable(node, str(node.target), module, [])  # guards and assertions
             else:
                 raise NeedsLowering(f"{node.op} {node.target}")
@@ -117,7 +116,7 @@ class _Importer:
         leaves, spec = pytree.tree_flatten(plain)
         if any(isinstance(leaf, Node) and leaf in self.objects for leaf in leaves):
             raise RunsOriginal("the graph returns a constant that is no tensor")
-        self.builder.set_outputs(leaves)
+        self.builder.set_outputs([leaf for leaf in leaves if isinstance(leaf, Node)])
         return leaves, spec
 
     def _placeholder(self, node: Node) -> None:
@@ -126,6 +125,9 @@ class _Importer:
         value = _value(node)
         if value is None and "val" in node.meta:
             value = 0  # a placeholder that was None or a number when traced
+        if self._traced and "val" not in node.meta and not node.users:
+            self.baked.append(self._placeholders)
+        self._placeholders += 1
         self.builder.add_placeholder(node, node.name, value)
 
     def _get_attr(self, node: Node) -> None:
@@ -154,6 +156,7 @@ class _Importer:
         children = module.__dict__.get("_modules", {})
         if leaf in children:
             self.objects[node] = children[leaf]
+            self.called.extend(children[leaf].modules())
             return
         raise RunsOriginal(f"the constant {path} is no parameter, buffer or attribute")
 
@@ -169,7 +172,7 @@ class _Importer:
             self._getitem(node)
         elif isinstance(_value(node), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)) and target in _SCALAR_FUNCTIONS:
             self.builder.add_scalar(node, node.name, _SCALAR_FUNCTIONS[target], node.args, _where(node))
-        elif _is_named_tuple(target):
+        elif calls.is_named_tuple(target):
             members = list(node.args[0]) if len(node.args) == 1 and isinstance(node.args[0], (list, tuple)) else list(node.args)
             if not all(isinstance(member, Node) for member in members):
                 raise RunsOriginal(f"{node.name} builds a named tuple of constants")
@@ -226,14 +229,9 @@ def _plain(structure: Any) -> Any:
         return {key: _plain(value) for key, value in structure.items()}
     if isinstance(structure, list):
         return [_plain(value) for value in structure]
-    if isinstance(structure, tuple) and not hasattr(structure, "_fields"):
+    if isinstance(structure, tuple) and not hasattr(structure, "_fields") and not isinstance(structure, torch.Size):
         return tuple(_plain(value) for value in structure)
     return structure
-
-
-def _tree_info(gm: torch.fx.GraphModule) -> Any:
-    codegen = gm.graph._codegen
-    return codegen.pytree_info if isinstance(codegen, _PyTreeCodeGen) else None
 
 
 def _is_flat_input(info: Any) -> bool:
@@ -253,13 +251,6 @@ def _form(spec: Any) -> str:
     return "tree"
 
 
-def _has_hooks(gm: torch.fx.GraphModule) -> bool:
-    """Hooks of the user's. Those that ``ep.module()`` brings only check inputs, as the graph's own guards do."""
-    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    hooks = [hook for name in names for hook in (gm.__dict__.get(name) or {}).values()]
-    return any(not str(getattr(hook, "__module__", "")).startswith(("torch.export.", "torch._export.")) for hook in hooks)
-
-
 def _is_edited(gm: torch.fx.GraphModule) -> bool:
     """True when the graph no longer says what the compiled code does (an edit without ``recompile()``)."""
     try:
@@ -275,20 +266,21 @@ def import_graph(gm: torch.fx.GraphModule) -> None:
         NeedsLowering: a target that only tracing can turn into dispatcher overloads.
         RunsOriginal: a form that neither road takes.
     """
-    if _has_hooks(gm):
-        raise RunsOriginal("the module has hooks")
     if _is_edited(gm):
         raise RunsOriginal("the graph was edited and not recompiled: call gm.recompile()")
     importer = _Importer(gm)
-    _, spec = importer.run()
-    info = _tree_info(gm)
+    leaves, spec = importer.run()
+    info = calls.tree_info(gm)
     unflatten: Any = spec.unflatten
     if info is not None:
         spec = info.out_spec
         unflatten = spec.unflatten
-    placeholders = sum(1 for node in gm.graph.nodes if node.op == "placeholder")
+    placeholders = calls.placeholders(gm)
+    takes_sequence = len(placeholders) == 1 and calls.takes_sequence(gm)
+    fixed = [None if isinstance(leaf, Node) else (leaf,) for leaf in leaves]
     _C.attach(
-        gm, importer.builder, placeholders, _is_flat_input(info), _form(spec), unflatten, importer.owners, importer.constants
+        gm, importer.builder, len(placeholders), _is_flat_input(info), takes_sequence, _form(spec), unflatten, importer.owners,
+        importer.constants, fixed, importer.called, importer.baked,
     )
 
 
@@ -304,82 +296,6 @@ def attach(gm: Any) -> None:
         _C.attach_slow(gm, lowering.road(str(error)))
     except RunsOriginal as error:
         _C.attach_slow(gm, lowering.original(str(error)))
-
-
-def flatten_inputs(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
-    """The placeholders' values for a call, and the positional arguments that ``gm`` itself would take.
-
-    Returns None when the arguments fit the module in neither reading, ``execute(gm, *args)`` or ``execute(gm, args)``.
-    """
-    readings = [args]
-    if len(args) == 1 and not kwargs and isinstance(args[0], (tuple, list)):
-        readings.append(tuple(args[0]))
-    for reading in readings:
-        leaves = _flatten_one(gm, reading, kwargs)
-        if leaves is not None:
-            return leaves, reading
-    return None
-
-
-def _flatten_one(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    info = _tree_info(gm)
-    if info is not None:
-        spec = info.in_spec
-        with_kwargs = spec.type is tuple and spec.num_children == 2 and spec.child(1).type is dict and spec.child(0).type is tuple
-        tree: Any = (args, kwargs) if with_kwargs else args
-        if not with_kwargs and kwargs:
-            return None
-        if with_kwargs:
-            names = spec.child(1).context
-            if set(names) != set(kwargs):
-                return None
-            tree = (args, {name: kwargs[name] for name in names})
-        leaves, found = pytree.tree_flatten(tree)
-        return leaves if found == spec else None
-    leaves = list(args)
-    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
-    if len(leaves) > len(placeholders):
-        return None
-    rest = dict(kwargs)
-    for node in placeholders[len(leaves) :]:
-        if str(node.target) in rest:
-            leaves.append(rest.pop(str(node.target)))
-        elif node.args:
-            leaves.append(node.args[0])
-        else:
-            return None
-    return None if rest else leaves
-
-
-_aten_copies: weakref.WeakKeyDictionary[torch.fx.GraphModule, torch.fx.GraphModule] = weakref.WeakKeyDictionary()
-
-
-def run_aten(gm: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``executor="aten"``: the module itself, with nodes that build a named tuple made plain (they don't run as traced)."""
-    if not isinstance(gm, torch.fx.GraphModule):
-        raise TypeError(f"execute takes a torch.fx.GraphModule, not {type(gm).__name__}")
-    if any(node.op == "call_function" and _is_named_tuple(node.target) for node in gm.graph.nodes):
-        gm = _without_named_tuples(gm)
-    flat = flatten_inputs(gm, args, kwargs)
-    return gm(*(args if flat is None else flat[1]), **kwargs)
-
-
-def _without_named_tuples(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    copy = _aten_copies.get(gm)
-    if copy is None:
-        graph = torch.fx.Graph()
-        mapping: dict[Node, Any] = {}
-        for node in gm.graph.nodes:
-            if node.op == "call_function" and _is_named_tuple(node.target):
-                mapping[node] = torch.fx.node.map_arg(tuple(node.args[0]) if len(node.args) == 1 else node.args, mapping.__getitem__)
-            elif node.op == "output":
-                graph.output(torch.fx.node.map_arg(node.args[0], mapping.__getitem__))
-            else:
-                mapping[node] = graph.node_copy(node, mapping.__getitem__)
-        graph._codegen = gm.graph._codegen
-        copy = torch.fx.GraphModule(gm, graph)
-        _aten_copies[gm] = copy
-    return copy
 
 
 def describe_failure(error: BaseException) -> str:

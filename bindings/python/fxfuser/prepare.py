@@ -49,8 +49,10 @@ def prepare(gm: torch.fx.GraphModule, *, executor: str = "nvfuser", **options: A
         **options: keys of ``executor_parameters``.
 
     Raises:
-        TypeError: ``gm`` is no GraphModule.
+        TypeError: ``gm`` is no GraphModule; an option of a wrong type.
+        ValueError: an unknown executor, or a value that an option can't have.
     """
     if not isinstance(gm, torch.fx.GraphModule):
         raise TypeError(f"prepare takes a torch.fx.GraphModule, not {type(gm).__name__}")
+    _C.check_options(executor, options)
     return CompiledGraph(gm, executor, dict(options))

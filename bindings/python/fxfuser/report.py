@@ -134,32 +134,36 @@ def explain(
         target: "" (the inputs' device), "host" or "cuda".
 
     Raises:
-        TypeError: ``gm`` is no GraphModule.
-        ValueError: arguments that don't fit the module.
+        TypeError: ``gm`` is no GraphModule; arguments that don't fit the module; an option of a wrong type.
+        ValueError: an unknown executor, option value or target.
     """
-    from fxfuser import fx_import, lowering, parameters
+    from fxfuser import calls, fx_import, lowering, parameters
 
     options = parameters.resolve(executor_parameters)
+    _C.check_options(executor, options)
     if not isinstance(gm, torch.fx.GraphModule):
         raise TypeError(f"explain takes a torch.fx.GraphModule, not {type(gm).__name__}")
+    if _C.has_overrides(gm):
+        return _nothing(gm, lowering.HOOKS)
     try:
         if not _C.has_program(gm):  # else says why it has none
             fx_import.import_graph(gm)
         leaves: list[Any] = []
         if args or kwargs:
-            flat = fx_import.flatten_inputs(gm, args, kwargs)
+            flat = calls.flatten_inputs(gm, args, kwargs)
             if flat is None:
-                raise ValueError("the arguments don't fit the module")
+                raise TypeError(calls.mismatch(gm, args, kwargs))
             leaves = flat[0]
         return Report(json.loads(_C.program_explain(gm, executor, options, leaves, target)))
     except fx_import.NeedsLowering as error:
         if not args and not kwargs:
             raise ValueError(f"this graph is lowered for its inputs ({error}): give explain the arguments too") from None
+        args = lowering.reading_of(gm, args, kwargs)
         lowered = lowering.lower(gm, args, kwargs)
         if isinstance(lowered, str):
             return _nothing(gm, f"could not be lowered: {lowered}")
         state = list(lowering.state_of(gm).values())
-        report = explain(lowered, state, pytree.tree_leaves((args, kwargs)), executor=executor, executor_parameters=options, target=target)
+        report = explain(lowered.module, state, pytree.tree_leaves((args, kwargs)), executor=executor, executor_parameters=options, target=target)
         return Report(report.data, (f"lowered by tracing: {error}",))
     except fx_import.RunsOriginal as error:
         return _nothing(gm, str(error))

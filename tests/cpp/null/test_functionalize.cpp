@@ -3,6 +3,7 @@
 #include "partitioner/functionalize.h"
 
 #include "partitioner/capability.h"
+#include "partitioner/ir/error.h"
 #include "partitioner/ir/op_table.h"
 #include "partitioner/ir/text.h"
 #include "tests/cpp/catch.h"
@@ -99,4 +100,22 @@ return %b
   verify(out.graph);
   REQUIRE(out.graph.outputs.size() == 1);
   CHECK((out.graph.write_backs.size() == 1 || has_target(out.graph, "aten.relu_.default")));
+}
+
+TEST_CASE("writes that are kept order what touches their own storage only", "[functionalize]") {
+  std::string text = "graph g\n%x: float32[8]@cpu = input\n";
+  std::string outputs;
+  constexpr std::size_t kCount = 500;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    text += fmt::format("%a{0}: float32[8]@cpu = aten.sin.default(%x)\n%b{0}: float32[8]@cpu = aten.cumsum_.default(%a{0}, 0)\n%c{0}: float32[8]@cpu = aten.exp.default(%a{0})\n", i);
+    outputs += fmt::format("{}%c{}", i == 0 ? "" : ", ", i);
+  }
+  const Functionalized out = made_functional(text + "return " + outputs + "\n");
+  REQUIRE(out.kept.size() == kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto first = static_cast<NodeId>(3 * i);
+    CHECK(out.graph.nodes.at(first).after.empty());
+    CHECK(out.graph.nodes.at(first + 1).after == std::vector<NodeId>{first});
+    CHECK(out.graph.nodes.at(first + 2).after == std::vector<NodeId>{first + 1});
+  }
 }
