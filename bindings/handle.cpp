@@ -73,13 +73,26 @@ void drop_handles() {
   std::swap(dropped, handles());
 }
 
+/// A fusion computes tensors: at least one node, and nothing but tensors out. The words are those that callers match.
+std::string why_not_a_fusion(const ir::Graph& graph) {
+  if (graph.nodes.empty()) return "Graph must contain at least one call_function node to be one fusion";
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const ir::Attr& output = graph.outputs[i];
+    if (output.is_value() && graph.value(output.value()).kind != ir::ValueKind::Scalar) continue;
+    return fmt::format("output from codegen has to be tensor type: output {} of the graph is {}", i, output.is_none() ? "None" : "no tensor");
+  }
+  return {};
+}
+
 void bind_handles(py::module_& module) {
   module.def(
       "attach",
       [](py::object target, GraphBuilder& builder, std::size_t placeholders, bool flat, const std::string& form, py::object unflatten,
          const py::list& owners, const py::list& constants) {
         Handle handle;
-        handle.program = service().import(builder.take());
+        ImportedGraph imported = builder.take();
+        handle.not_a_fusion = why_not_a_fusion(imported.graph);
+        handle.program = service().import(std::move(imported));
         handle.placeholders = placeholders;
         handle.flat = flat;
         handle.form = form == "single" ? OutputForm::Single : form == "tuple" ? OutputForm::Tuple : form == "list" ? OutputForm::List : OutputForm::Tree;

@@ -39,6 +39,7 @@ struct Handle {
   PyObject* graph = nullptr;         // ... and gm.graph, by identity
   py::object weak;                   // keeps the weak reference alive
   std::size_t placeholders = 0;
+  std::string not_a_fusion;           // why the graph can't be one fusion whatever its nodes are; empty when it can
   std::size_t overrides = 0;         // at import: torch.export brings a hook of its own
   bool flat = true;                  // arguments are the placeholders as they are
   OutputForm form = OutputForm::Single;

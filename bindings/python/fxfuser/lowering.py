@@ -49,9 +49,9 @@ def road(why: str) -> Road:
         if torch.is_grad_enabled() and any(
             isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in [*state.values(), *pytree.tree_leaves((args, kwargs))]
         ):
-            return call_module(gm, args, kwargs)
+            return _run_as_is("an input or parameter requires grad while grad mode is on", gm, args, kwargs, executor)
         if _is_opaque(gm):
-            return call_module(gm, args, kwargs)
+            return _run_as_is("autocast is on, or the module has hooks or tensors that are no parameters", gm, args, kwargs, executor)
         lowered = lower(gm, args, kwargs)
         if isinstance(lowered, str):
             return original(f"{why} could not be lowered: {lowered}")(gm, args, kwargs, executor, parameters)
@@ -59,6 +59,12 @@ def road(why: str) -> Road:
         return _C.execute(lowered, list(state.values()), leaves, executor=executor, executor_parameters=parameters)
 
     return run
+
+
+def _run_as_is(reason: str, gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], executor: str) -> Any:
+    if executor == "strictly_nvfuser":
+        raise ValueError(f"strictly_nvfuser can't take this call: {reason}")
+    return call_module(gm, args, kwargs)
 
 
 def state_of(gm: torch.fx.GraphModule) -> dict[str, torch.Tensor]:
