@@ -38,7 +38,7 @@ def _var_mean(func: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
 
 
 def _batch_norm_prim(
-    x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+    x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any
 ) -> Any:
     if not _is_traced(x) or not x.is_floating_point():
         return NotImplemented
@@ -68,7 +68,7 @@ def _functional_batch_norm(
     eps: float = 1e-5,
 ) -> Any:
     if training:
-        torch.nn.functional._verify_batch_size(list(input.size()))
+        torch.nn.functional._verify_batch_size(list(input.size()))  # type: ignore[attr-defined]
     result = _batch_norm_prim(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return result if result is NotImplemented else result[0]
 
@@ -138,7 +138,7 @@ def _transposed(func: Any, x: torch.Tensor, *owner: Any) -> Any:
     return torch.ops.nvprims.transpose(x, order)
 
 
-_BATCHED = frozenset({torch.Tensor.mT.__get__, torch.Tensor.mH.__get__})
+_BATCHED = frozenset(getattr(torch.Tensor, name).__get__ for name in ("mT", "mH"))
 
 
 @functools.cache

@@ -65,7 +65,7 @@ def _is_func_unsupported_nvfuser(mode: Any, orig_func: Any, func: Any, args: Seq
     """True when a decomposition, traced under ``mode``, holds a node that is not supported."""
     try:
         with mode:
-            gm = get_isolated_graphmodule(func, args, kwargs)
+            gm = get_isolated_graphmodule(func, tuple(args), dict(kwargs))
     except Exception as error:
         warnings.warn(f"get_isolated_graphmodule failed on decomposition: {orig_func} with error message: {error}", stacklevel=2)
         return True
@@ -117,7 +117,9 @@ def maybe_partition_graph(gm: torch.fx.GraphModule, allow_single_op_fusion: bool
     fused = partitioner.fuse_partitions([partition for partition in partitions if partition.nodes])
     for node in fused.graph.nodes:
         if node.op == "call_module" and str(node.target).startswith("fused_"):
-            setattr(fused, str(node.target), NvfuserGraphModule(fused.get_submodule(str(node.target)), use_python_fusion_cache))
+            group = fused.get_submodule(str(node.target))
+            assert isinstance(group, torch.fx.GraphModule)
+            setattr(fused, str(node.target), NvfuserGraphModule(group, use_python_fusion_cache))
     return fused, True
 
 
