@@ -95,6 +95,10 @@ def test_nvfuser_executor(old_names: None) -> None:
     torch.testing.assert_close(split(x), mixed(x))
     assert sum(fxfuser.stats()["launches"].values()) == before + 5
     assert not any(node.op == "call_module" for node in mixed.graph.nodes)
+    with TorchRefsNvfuserCapabilityMode():
+        nothing = make_fx(torch.digamma)(x)
+    with pytest.warns(RuntimeWarning, match="is not supported by nvFuser"):
+        assert old.maybe_partition_graph(nothing, True, True) == (nothing, True)
     nodes = {str(node.target): node for node in mixed.graph.nodes if node.op == "call_function"}
     assert _is_node_supported_nvfuser(nodes["nvprims.sin.default"]) and not _is_node_supported_nvfuser(nodes["aten.digamma.default"])
     mode = TorchRefsNvfuserCapabilityMode()

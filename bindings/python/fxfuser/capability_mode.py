@@ -29,7 +29,7 @@ class _Unsupported(BaseException):
     """A step of a decomposition has no nvprim; not an ``Exception``, so that no decomposition catches it."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _name(func: Any) -> str:
     return torch.overrides.resolve_name(func) or str(func)
 

@@ -112,7 +112,7 @@ def maybe_partition_graph(gm: torch.fx.GraphModule, allow_single_op_fusion: bool
     partitions = partitioner.propose_partitions()
     partitioner.remove_bookend_non_compute_ops(partitions)
     if not any(partition.nodes for partition in partitions):
-        warnings.warn("No partition found: the graph is not supported by nvFuser, fallback to aten executor", FallbackWarning, stacklevel=2)
+        warnings.warn("nothing is fused: no group of this graph is supported, the graph is not supported by nvFuser, fallback to aten executor", FallbackWarning, stacklevel=2)
         return gm, True
     fused = partitioner.fuse_partitions([partition for partition in partitions if partition.nodes])
     for node in fused.graph.nodes:
