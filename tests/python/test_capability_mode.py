@@ -169,6 +169,17 @@ def test_skip_ops() -> None:
     assert targets(trace(torch.sigmoid, X, skip_ops=("prims.exp.default",))) == ["aten.sigmoid"]
 
 
+def test_an_attempt_takes_back_all_that_it_added() -> None:
+    """Results that were indexed too: the attempt ends after var_mean and its getitems."""
+    gm = trace(lambda x: F.layer_norm(x, (8,)).exp(), X, skip_ops=("prims.rsqrt.default",))
+    assert [str(node.target) for node in gm.graph.nodes if node.op == "call_function"][-1] == "nvprims.exp.default"
+    assert targets(gm) == ["aten.native_layer_norm", "nvprims.exp"]
+    gm.graph.lint()
+    names = {node.name for node in gm.graph.nodes}
+    assert not any(name.startswith(("var_mean", "sub")) for name in names)
+    run(gm, lambda x: F.layer_norm(x, (8,)).exp(), X)
+
+
 def test_push_and_the_prims_mode() -> None:
     with TorchRefsNvfuserCapabilityMode.push():
         assert targets(make_fx(torch.exp)(X)) == ["nvprims.exp"]

@@ -147,6 +147,21 @@ def test_definition_names_are_the_frontends(old_names: None, name: str) -> None:
         assert module.Fusion is frontend.Fusion and module.FusionDefinition is frontend.FusionDefinition
 
 
+def test_dtypes_of_definitions(old_names: None) -> None:
+    from torch._prims_common import _torch_dtype_to_nvfuser_dtype_map as table
+    from torch._prims_common import getnvFuserDtype
+
+    assert {torch.float, torch.long, torch.bool, int, complex} <= set(table) and len(table) == 13
+    assert getnvFuserDtype(torch.uint8) is None and torch.uint8 not in table
+    try:
+        import fxfuser.frontend as frontend
+    except ImportError:
+        with pytest.raises(ImportError, match="DataType needs fxfuser.frontend"):
+            getnvFuserDtype(torch.float)
+    else:
+        assert getnvFuserDtype(torch.long) == table[int] == frontend.DataType.Int
+
+
 def run_script(folder: Path, text: str, *arguments: str, files: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     for name, content in {"script.py": text, **(files or {})}.items():
         path = folder / name

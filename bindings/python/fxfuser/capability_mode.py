@@ -7,6 +7,7 @@ graph is taken out again and the call stays whole. So a trace costs about as muc
 from __future__ import annotations
 
 import functools
+import operator
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -86,7 +87,8 @@ class _Mark:
         node = self._graph._root._prev
         while node is not self._last:
             before = node._prev
-            if isinstance(node.target, torch._ops.OpOverload) and not node.users and "sym_" not in str(node.target):
+            is_op = isinstance(node.target, torch._ops.OpOverload) and "sym_" not in str(node.target)
+            if not node.users and (is_op or node.target is operator.getitem):
                 self._graph.erase_node(node)
             node = before
 

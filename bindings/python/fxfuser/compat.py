@@ -105,7 +105,8 @@ def install() -> None:
     for name in ("_is_func_unsupported_nvfuser", "_is_node_supported_nvfuser"):
         _set(context, name, getattr(compat_executor, name))
     _set(context.TorchRefsMode, "push", classmethod(lambda cls, *args, **kwargs: cls(*args, **kwargs)))
-    _set(torch._prims_common, "getnvFuserDtype", compat_executor.getnvFuserDtype)
+    for name in ("getnvFuserDtype", "_torch_dtype_to_nvfuser_dtype_map"):
+        _set(torch._prims_common, name, getattr(compat_executor, name))
     _add_module("torch._prims.nvfuser_executor", compat_executor)
     _add_module("torch._prims.nvfuser_prims", _nvprims_module())
     _add_module("torch._C._nvfuser", _definition_module("torch._C._nvfuser", "The definition frontend."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -192,6 +192,24 @@ def getnvFuserDtype(dtype: Any) -> Any:
 
     name = _DTYPE_NAMES.get(dtype)
     return None if name is None else getattr(compat._frontend("DataType"), name)
+
+
+class _DtypeMap(Mapping[Any, Any]):
+    """torch dtypes and Python number types to the frontend's ``DataType``, looked up when they are asked for."""
+
+    def __getitem__(self, dtype: Any) -> Any:
+        if dtype not in _DTYPE_NAMES:
+            raise KeyError(dtype)
+        return getnvFuserDtype(dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(_DTYPE_NAMES)
+
+    def __len__(self) -> int:
+        return len(_DTYPE_NAMES)
+
+
+_torch_dtype_to_nvfuser_dtype_map = _DtypeMap()
 
 
 def __getattr__(name: str) -> Any:
