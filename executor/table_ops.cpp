@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::string_view kNamespace = "nvprims.";
 
-/// Quotients as the prims have them: of integers cut towards zero, in their own dtype.
+/// Quotients as the prims have them: of integers cut towards zero, in their own dtype; booleans are no integers.
 at::Tensor div(const at::Tensor& self, const at::Tensor& other) {
-  const bool integers = c10::isIntegralType(at::result_type(self, other), /*includeBool=*/true);
+  const bool integers = c10::isIntegralType(at::result_type(self, other), /*includeBool=*/false);
   return integers ? at::div(self, other, "trunc") : at::div(self, other);
 }
 

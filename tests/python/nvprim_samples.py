@@ -32,7 +32,7 @@ def by_hand() -> dict[str, list[Call]]:
         pair = (ints, ints + 20) if name.startswith("bitwise") else (x, y)
         calls[f"{name}.default"] = [(pair, {}), ((pair[0], 3), {}), ((pair[0], pair[1][0]), {})]
     del calls["atan2.default"][1]  # the meta function of aten.atan2 takes no number
-    calls["div.default"].append(((ints, torch.full((3, 4), 4)), {}))
+    calls["div.default"] += [((ints, torch.full((3, 4), 4)), {}), ((ints > 0, ints > -99), {})]
     stats = (torch.randn(3), torch.rand(3), torch.zeros(3), torch.ones(3))
     calls |= {
         "where.default": [((x > 0.5, x, y), {})],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +90,44 @@ def test_what_a_function_closes_over_counts() -> None:
     x = torch.randn(4)
     for factor in (2.0, 3.0, torch.full((4,), 5.0), torch.full((4,), 6.0)):
         torch.testing.assert_close(traced(x, executor="nvfuser"), x * factor)
+
+
+def test_partials_and_methods() -> None:
+    class Scale(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("factor", torch.tensor(2.0))
+
+        def double(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.factor
+
+    x, model = torch.randn(4), Scale()
+    method, partial = make_traced(model.double), make_traced(functools.partial(torch.mul, model.factor))
+    for factor in (2.0, 3.0):
+        model.factor = torch.tensor(factor)
+        torch.testing.assert_close(method(x, executor="nvfuser"), x * factor)
+        torch.testing.assert_close(partial(x, executor="nvfuser"), x * 2.0)
+
+
+def test_threads_share_the_traces() -> None:
+    fn = Counted(lambda x: torch.softmax(x, -1) * 2)
+    traced, failures = make_traced(fn), []
+
+    def work() -> None:
+        try:
+            for size in range(2, 8):
+                x = torch.randn(3, size)
+                torch.testing.assert_close(traced(x, executor="nvfuser"), torch.softmax(x, -1) * 2)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    assert fn.count == 6
 
 
 def test_modules(launches: Launches) -> None:

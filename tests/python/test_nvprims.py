@@ -119,6 +119,7 @@ def test_integer_quotients_are_cut_in_kernels_and_out(namespace: str) -> None:
     for single in (True, False):
         out = execute(gm, a, b, executor_parameters={"allow_single_op_fusion": single})
         assert out.dtype == torch.int64 and out.tolist() == [3, -3, -2]
+        check_close(execute(gm, a > 0, b > 0, executor_parameters={"allow_single_op_fusion": single}), gm(a > 0, b > 0), "booleans")
 
 
 def test_what_no_kernel_takes_runs_as_one_aten_call() -> None:

@@ -101,7 +101,7 @@ def maybe_partition_graph(gm: torch.fx.GraphModule, allow_single_op_fusion: bool
     if calls and all(support.is_node_supported({}, node) for node in calls):
         return gm, False
     split = copy.deepcopy(gm)
-    views = [f"torch.ops.nvprims.{name}.default" for name in nvprims.names() if getattr(torch.ops.nvprims, name).default._schema.returns[0].alias_info]
+    views = [f"torch.ops.nvprims.{name}.default" for name in nvprims.names() if nvprims.is_view(name)]
     partitioner = CapabilityBasedPartitioner(
         split,
         support,

@@ -17,8 +17,6 @@ from fxfuser import _C
 TRACED_DTYPES = frozenset({torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool})
 # Too costly to compute twice in a training step.
 _NOT_RECOMPUTABLE = frozenset({"amax", "amin", "sum", "var", "var_mean", "native_batch_norm", "rand_like"})
-_VIEW_KINDS = frozenset({"view"})
-_VIEW_NAMES = frozenset({"squeeze", "broadcast_in_dim", "view_of", "real", "imag"})
 
 
 @functools.cache
@@ -47,14 +45,17 @@ def is_supported_call(prim: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     return True
 
 
+def is_view(name: str) -> bool:
+    """True when the result of an nvprim shares its argument's memory, by its schema."""
+    return getattr(torch.ops.nvprims, name).default._schema.returns[0].alias_info is not None
+
+
 def register_nvprims() -> None:
     """Gives each nvprim the attributes that older code reads: ``impl_aten``, ``return_type``, ``is_recomputable``."""
     _C.load()
-    kinds = {target: row["kind"] for row in json.loads(_C.ops_json()) for target in row["targets"]}
     for name in names():
         packet = getattr(torch.ops.nvprims, name)
-        is_view = name in _VIEW_NAMES or any(kinds[f"nvprims.{name}.{overload}"] in _VIEW_KINDS for overload in packet.overloads())
         for op in (packet, *(getattr(packet, overload) for overload in packet.overloads())):
             op.impl_aten = op
-            op.return_type = RETURN_TYPE.VIEW if is_view else RETURN_TYPE.NEW
+            op.return_type = RETURN_TYPE.VIEW if is_view(name) else RETURN_TYPE.NEW
             op.is_recomputable = name not in _NOT_RECOMPUTABLE

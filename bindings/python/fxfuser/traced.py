@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from fxfuser import _C
 from fxfuser.capability_mode import TorchRefsNvfuserCapabilityMode
-from fxfuser.lowering import _settings, _sharing, _signature
+from fxfuser.lowering import _lock, _settings, _sharing, _signature
 
 _MAX_TRACES = 64
 
@@ -46,6 +45,8 @@ def _captured(fn: Callable[..., Any]) -> tuple[Any, ...]:
     if isinstance(fn, torch.nn.Module):
         state = [*fn.parameters(), *fn.buffers()]
         return (*map(id, state), *map(_signature, state), *(_settings(module) for module in fn.modules()))
+    if isinstance(fn, functools.partial):
+        return (*_captured(fn.func), *map(_held, (*fn.args, *fn.keywords.values())))
     owner = getattr(fn, "__self__", None)
     own = _captured(owner) if isinstance(owner, torch.nn.Module) else ()
     cells = getattr(fn, "__closure__", None) or ()
@@ -62,8 +63,9 @@ def _held(value: Any) -> Any:
 def make_traced(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A callable that traces ``fn`` to nvprims at the first call of each structure of arguments, and executes the trace.
 
-    The structure is the nesting, the tensors' dtypes, shapes, strides and devices, and the values of all else; what ``fn`` closes
-    over counts too. The callable takes two keywords of its own, ``executor`` (``"aten"`` by default) and ``executor_parameters``.
+    The structure is the nesting, the tensors' dtypes, shapes, strides and devices, and the values of all else. What ``fn`` closes
+    over counts too; globals and attributes of other objects are taken as they are at the trace. The callable takes two keywords of
+    its own, ``executor`` (``"aten"`` by default) and ``executor_parameters``.
 
     Args:
         fn: a function of tensors, numbers and nested containers of them.
@@ -73,7 +75,6 @@ def make_traced(fn: Callable[..., Any]) -> Callable[..., Any]:
         >>> y = traced(torch.randn(3), 2.0, executor="nvfuser")
     """
     traces: OrderedDict[Any, _Trace] = OrderedDict()
-    lock = threading.RLock()
 
     @functools.wraps(fn)
     def traced(*args: Any, executor: str = "aten", executor_parameters: Any = None, **kwargs: Any) -> Any:
@@ -83,7 +84,7 @@ def make_traced(fn: Callable[..., Any]) -> Callable[..., Any]:
             spec, tuple(map(_signature, leaves)), _sharing(tensors), tuple(tensor.requires_grad for tensor in tensors), torch.is_grad_enabled(),
             torch.get_default_dtype(), _captured(fn),
         )
-        with lock:
+        with _lock:  # tracing changes global state of torch
             trace = traces.get(key)
             if trace is None:
                 trace = traces[key] = _Trace(fn, leaves, spec)
