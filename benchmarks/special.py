@@ -20,6 +20,7 @@ import torch.fx
 from model_graphs import MODELS, load_graph, save_all
 from timing import facts, wall_ms
 from torch.utils import _pytree as pytree
+from tracing import trace
 
 
 def models(options: argparse.Namespace) -> dict[str, Any]:
@@ -146,4 +147,4 @@ def compile_times(options: argparse.Namespace) -> dict[str, Any]:
     return {**facts(options.device), "set": "compile", "rows": rows}
 
 
-SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times}
+SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times, "trace": trace}

@@ -160,17 +160,24 @@ bool runs_around(const Call& call, const Handle& handle) {
   return false;
 }
 
+/// An object that no plan takes: the module runs as itself, or under strict the call is refused.
+py::object run_for(PyObject* object, const Call& call, const executor::Options& options, PyObject* const* args, Py_ssize_t count) {
+  FXF_CHECK(options.mode != executor::Mode::Strict, Value, "strictly_nvfuser can't take this call: an input or constant is {}, not a plain tensor or number",
+            object == nullptr ? "gone" : Py_TYPE(object)->tp_name);
+  return run_original(call, args, count);
+}
+
 py::object run_program(const Call& call, const Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
                        PyObject* const* args, Py_ssize_t arg_count) {
   c10::SmallVector<c10::IValue, 16> inputs(static_cast<std::size_t>(count) + handle.constants.size());
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (!to_input(leaves[i], inputs[static_cast<std::size_t>(i)])) return run_original(call, args, arg_count);
+    if (!to_input(leaves[i], inputs[static_cast<std::size_t>(i)])) return run_for(leaves[i], call, options, args, arg_count);
   }
   if (!handle.baked.empty()) check_baked(handle, options, leaves);
   for (std::size_t i = 0; i < handle.constants.size(); ++i) {
     const ConstantSource& source = handle.constants[i];
     PyObject* object = constant_of(call.module, source);
-    if (object == nullptr || !to_input(object, inputs[static_cast<std::size_t>(count) + i])) return run_original(call, args, arg_count);
+    if (object == nullptr || !to_input(object, inputs[static_cast<std::size_t>(count) + i])) return run_for(object, call, options, args, arg_count);
   }
   std::shared_ptr<Program> program = handle.program;  // the module may die during the call
   std::vector<c10::IValue> outputs;
@@ -216,11 +223,16 @@ py::object execute_call(const Call& call) {
   const std::shared_ptr<Handle> held = handle_of(call.module);  // caches may be cleared while the call runs
   const Handle& handle = *held;
   if (handle.program == nullptr) return slow_call(call, handle, call.args, call.count);
+  const bool strict = options.mode == executor::Mode::Strict;
+  if (strict && !handle.not_a_fusion.empty()) {
+    PyErr_SetString(PyExc_AssertionError, handle.not_a_fusion.c_str());
+    throw py::error_already_set();
+  }
   const auto placeholders = static_cast<Py_ssize_t>(handle.placeholders);
   PyObject* const* args = call.args;
   Py_ssize_t count = call.count;
   if (runs_around(call, handle)) {
-    return py::module_::import("fxfuser.lowering").attr("run_with_hooks")(py::handle(call.module), tuple_of(args, count), kwargs_of(call), options.mode == executor::Mode::Strict);
+    return py::module_::import("fxfuser.lowering").attr("run_with_hooks")(py::handle(call.module), tuple_of(args, count), kwargs_of(call), strict);
   }
   const bool wrapped = count == 1 && call.kwargs.ptr() == nullptr && (PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]));
   py::object sequence;
@@ -240,11 +252,11 @@ py::object execute_call(const Call& call) {
   // Structured inputs, keyword inputs and defaults: flattened in Python by the module's own structure.
   const py::object kwargs = kwargs_of(call);
   const py::object flat = py::module_::import("fxfuser.calls").attr("flatten_inputs")(py::handle(call.module), tuple_of(args, count), kwargs);
-  if (flat.is_none()) wrong_arguments(call, options.mode == executor::Mode::Strict);
+  if (flat.is_none()) wrong_arguments(call, strict);
   const auto pair = py::cast<py::tuple>(flat);
   const py::tuple leaves(py::cast<py::list>(pair[0]));
   const auto original = py::cast<py::tuple>(pair[1]);
-  if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_arguments(call, options.mode == executor::Mode::Strict);
+  if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_arguments(call, strict);
   return run_program(call, handle, options, PySequence_Fast_ITEMS(leaves.ptr()), placeholders, PySequence_Fast_ITEMS(original.ptr()),
                      static_cast<Py_ssize_t>(original.size()));
 }

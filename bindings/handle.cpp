@@ -60,13 +60,28 @@ void drop_handles() {
   std::swap(dropped, handles());
 }
 
+/// A fusion computes tensors: at least one node, and nothing but tensors out. The words are those that callers match.
+std::string why_not_a_fusion(const ir::Graph& graph, const py::list& fixed) {
+  if (graph.nodes.empty()) return "Graph must contain at least one call_function node to be one fusion";
+  constexpr const char* kText = "output from codegen has to be tensor type: output {} of the graph is {}";
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < fixed.size(); ++i) {
+    if (!fixed[i].is_none()) return fmt::format(kText, i, py::cast<std::string>(py::repr(py::cast<py::tuple>(fixed[i])[0])));
+    const ir::Attr& output = graph.outputs.at(next++);
+    if (!output.is_value() || graph.value(output.value()).kind == ir::ValueKind::Scalar) return fmt::format(kText, i, output.is_none() ? "None" : "no tensor");
+  }
+  return {};
+}
+
 void bind_handles(py::module_& module) {
   module.def(
       "attach",
       [](py::object target, GraphBuilder& builder, std::size_t placeholders, bool flat, bool takes_sequence, const std::string& form, py::object unflatten,
          const py::list& owners, const py::list& constants, const py::list& fixed, const py::list& called, const py::list& baked) {
         Handle handle;
-        handle.program = service().import(builder.take());
+        ImportedGraph imported = builder.take();
+        handle.not_a_fusion = why_not_a_fusion(imported.graph, fixed);
+        handle.program = service().import(std::move(imported));
         handle.placeholders = placeholders;
         handle.flat = flat;
         handle.takes_sequence = takes_sequence;

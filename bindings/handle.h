@@ -46,6 +46,7 @@ struct Handle {
   PyObject* graph = nullptr;         // ... and gm.graph, by identity
   py::object weak;                   // keeps the weak reference alive
   std::size_t placeholders = 0;
+  std::string not_a_fusion;          // why the graph can't be one fusion whatever its nodes are; empty when it can
   bool flat = true;                  // arguments are the placeholders as they are
   bool takes_sequence = false;       // the one placeholder may be a list: execute(gm, [a]) means gm([a])
   OutputForm form = OutputForm::Single;

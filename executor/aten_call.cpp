@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include "executor/aten_bridge.h"
+#include "executor/row_overload.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/op_table.h"
 
@@ -85,16 +86,6 @@ c10::IValue list_as(const ir::Attr& attr, const c10::TypePtr& element, const Slo
 
 }  // namespace
 
-c10::OperatorHandle find_operator(const std::string& target) {
-  const std::size_t first = target.find('.'), last = target.rfind('.');
-  FXF_CHECK(first != std::string::npos && last > first, Runtime, "{} is no dispatcher operator", target);
-  const std::string overload = target.substr(last + 1);
-  const c10::OperatorName name(target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1), overload == "default" ? "" : overload);
-  auto handle = c10::Dispatcher::singleton().findSchema(name);
-  FXF_CHECK(handle.has_value(), Runtime, "the dispatcher has no {}", target);
-  return *handle;
-}
-
 c10::IValue to_ivalue(const ir::Attr& attr, const c10::TypePtr& type, const Slots& slots) {
   if (attr.is_none()) return {};
   const c10::TypePtr wanted = without_optional(type);
@@ -116,19 +107,15 @@ AtenCall::Argument AtenCall::make_argument(const ir::Attr& attr, const c10::Argu
 }
 
 std::optional<AtenCall> AtenCall::resolve_fallback(const ir::Node& node) {
-  if (node.row == nullptr || node.row->fallback.empty() || node.target.starts_with("aten.")) return std::nullopt;
-  AtenCall call(find_operator(node.row->fallback));
-  call.name_ = node.row->fallback;
+  if (node.row == nullptr || node.form == nullptr) return std::nullopt;
+  const auto overload = row_overload(*node.row, *node.form);
+  if (!overload) return std::nullopt;
+  AtenCall call(overload->op);
+  call.name_ = overload->target;
   call.outputs_ = node.outputs;
-  const ir::OpTarget* form = nullptr;
-  for (const ir::OpTarget& target : node.row->targets) {
-    if (target.target == node.row->fallback) form = &target;
-  }
-  const auto& schema = call.handle_.schema().arguments();
+  const auto& schema = overload->op.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
-    // Without a form of its own the fallback takes the row's parameters by position.
-    const std::string param = form != nullptr ? (i < form->names.size() ? form->names[i] : "") : (i < node.row->params.size() ? node.row->params[i] : "");
-    const ir::Attr& attr = param.empty() ? ir::Attr() : ir::arg(node, param);
+    const ir::Attr& attr = overload->params[i].empty() ? ir::Attr() : ir::arg(node, overload->params[i]);
     if (attr.is_none() && schema[i].default_value()) {
       Argument argument;
       argument.constant = *schema[i].default_value();

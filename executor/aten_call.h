@@ -47,8 +47,6 @@ class AtenCall {
   std::vector<ir::ValueId> outputs_;
 };
 
-/// The operator of "aten.add.Tensor"; throws Error(Runtime) when the dispatcher has none.
-c10::OperatorHandle find_operator(const std::string& target);
 
 /// An attr as the IValue that a schema type wants; ValueRefs are read from `slots`.
 c10::IValue to_ivalue(const ir::Attr& attr, const c10::TypePtr& type, const Slots& slots);

@@ -308,7 +308,7 @@ void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& r
     }
   }
   if (lowered.partitions.empty() && !lowered.graph.nodes.empty() && session_.tell_once(fmt::format("graph {}", static_cast<const void*>(this)))) {
-    result.warnings.push_back("nothing in this graph is supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)");
+    result.warnings.push_back("nothing is fused: what this graph computes is not supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)");
   }
 }
 

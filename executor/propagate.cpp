@@ -5,6 +5,7 @@
 
 #include "executor/aten_bridge.h"
 #include "executor/aten_call.h"
+#include "executor/row_overload.h"
 #include "executor/scalar_step.h"
 #include "partitioner/ir/infer.h"
 #include "partitioner/ir/op_table.h"

@@ -10,6 +10,7 @@
 #include "executor/driver_api.h"
 #include "executor/interface/entry.h"
 #include "executor/program.h"
+#include "executor/table_ops.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/text.h"
 
@@ -53,7 +54,7 @@ codegen::KernelSource trial_kernel(Session& session, const ir::Device& device) {
 
 class ServiceImpl final : public Service {
  public:
-  ServiceImpl() : session_(environment().cache_dir) {}
+  ServiceImpl() : session_(environment().cache_dir) { define_table_ops(make_table_ops(session_.ops)); }
 
   std::shared_ptr<Program> import(ImportedGraph graph) override {
     ir::verify(graph.graph);
@@ -82,7 +83,9 @@ class ServiceImpl final : public Service {
   const ir::OpTable& op_table() override { return session_.ops; }
 
   void register_rows(std::string_view json) override {
+    std::vector<TableOp> fresh = make_table_ops(ir::OpTable::from_json(json, "registered row"));  // refuses before anything changes
     session_.ops.add_json(json, "registered row");
+    define_table_ops(std::move(fresh));
     session_.capability.validate(session_.ops);
   }
   void register_check(std::string name, partitioner::Check check) override { session_.capability.register_check(std::move(name), std::move(check)); }

@@ -130,6 +130,10 @@ Support input_stats(const ir::Graph&, const ir::Node& node) {
   return get(node, "running_mean").is_none() ? Support::yes() : refuse("running statistics");
 }
 
+Support random_stream(const ir::Graph&, const ir::Node&) { return refuse("numbers are drawn from eager's own stream"); }
+
+Support complex_only(const ir::Graph&, const ir::Node&) { return Support::no(ReasonCode::DType, "works on complex numbers"); }
+
 Support not_is_result(const ir::Graph&, const ir::Node& node) {
   return get(node, "is_result").is_none() || !get(node, "is_result").as_bool() ? Support::yes() : refuse("is_result");
 }
@@ -138,6 +142,7 @@ Support not_is_result(const ir::Graph&, const ir::Node& node) {
 
 const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
   static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {{"class_indices", class_indices},
+                                                                                 {"complex_only", complex_only},
                                                                                  {"float_self", float_self},
                                                                                  {"full_output_mask", full_output_mask},
                                                                                  {"full_precision", full_precision},
@@ -151,6 +156,7 @@ const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
                                                                                  {"not_uint8", not_uint8},
                                                                                  {"plain_layout", plain_layout},
                                                                                  {"plain_scores", plain_scores},
+                                                                                 {"random_stream", random_stream},
                                                                                  {"same_input_dtype", same_input_dtype},
                                                                                  {"training_only", training_only}};
   return checks;

@@ -34,6 +34,7 @@ class Functionalizer {
   Functionalizer(const ir::Graph& graph, const std::vector<AliasInfo>& alias, const ir::OpTable& table) : in_(graph), alias_(alias), table_(table), current_(graph.values.size()) {
     FXF_ASSERT(alias.size() == graph.nodes.size(), "{} nodes and {} alias records", graph.nodes.size(), alias.size());
     for (ValueId id = 0; id < graph.values.size(); ++id) current_[id] = id;
+    forget_writes_of_inference();
     find_storages();
   }
 
@@ -62,6 +63,14 @@ class Functionalizer {
     const ValueId root = written_as_[attr.value()];
     if (root != ir::kNoValue && is_outside(root)) return ir::ValueRef{root};
     return ir::ValueRef{current_[attr.value()]};
+  }
+
+  /// A schema marks the running statistics of a batch norm as written; the row knows that only training does that.
+  void forget_writes_of_inference() {
+    for (NodeId id = 0; id < in_.nodes.size(); ++id) {
+      const ir::Node& node = in_.nodes[id];
+      if (node.row != nullptr && node.form != nullptr && !node.row->writes.empty() && !has_hidden_writes(node)) alias_[id].writes.clear();
+    }
   }
 
   /// storage_[v]: a number shared by all values that may alias v; views_[s]: how many values share storage s.
@@ -112,7 +121,7 @@ class Functionalizer {
     const auto& writes = alias_[id].writes;
     for (Attr& attr : made.args) attr = renamed(attr, current_);
     if (writes.empty() && !hidden) return append(id, std::move(made));
-    if (hidden && writes.empty() && make_hidden_functional(id, made)) return;
+    if (hidden && make_hidden_functional(id, made)) return;
     if (!hidden && writes.size() == 1 && make_functional(id, made, writes[0])) return;
     keep(id, std::move(made), hidden ? "its schema does not tell what it writes" : "its write could not be made functional");
   }
@@ -283,7 +292,7 @@ class Functionalizer {
   }
 
   const ir::Graph& in_;
-  const std::vector<AliasInfo>& alias_;
+  std::vector<AliasInfo> alias_;
   const ir::OpTable& table_;
   Functionalized out_;
   std::vector<ValueId> current_;        // by value: the one that holds its contents now

@@ -96,6 +96,7 @@ class FieldReader {
     if (key == "op") return;
     if (key == "targets") return read_targets(value);
     if (key == "args") return read_args(value);
+    if (key == "schemas") return read_schemas(value);
     if (key == "cost") return read_cost(value);
     if (key == "arg_state" || key == "metadata_only") {
       check(value.is_boolean(), key, "must be true or false");
@@ -125,6 +126,14 @@ class FieldReader {
     for (const auto& [target, arguments] : value.items()) {
       check(arguments.is_string(), "targets", "must map each target to its argument string");
       fields_.targets.emplace_back(target, arguments.get<std::string>());
+    }
+  }
+
+  void read_schemas(const Json& value) {
+    check(value.is_object(), "schemas", "must be an object: target -> schema");
+    for (const auto& [target, schema] : value.items()) {
+      check(schema.is_string(), "schemas", "must map a target to its schema");
+      fields_.schemas[target] = schema.get<std::string>();
     }
   }
 

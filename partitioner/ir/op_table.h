@@ -60,6 +60,7 @@ struct OpTarget {
   std::map<std::string, Attr, std::less<>> fixed;             // params that this overload fixes: keepdim=false
   std::vector<std::string> must_default;                      // ignored arguments that must be None/absent to be supported
   std::vector<std::size_t> must_default_at;                   // their positions in the schema
+  std::string schema;                                         // "(Tensor self) -> Tensor" where we define the overload
 };
 
 struct OpRow {
@@ -76,7 +77,7 @@ struct OpRow {
   Expr pre, fold, post, init;       // reductions: holes {self}; {a},{b}; {acc},{n} and scalar params; init a literal
   bool arg_state = false;           // reductions whose state is (value, index): fold is the predicate "take {b}"
   std::string via;                  // composites
-  std::string fallback;             // ATen overload that a prims/nvprims target runs as
+  std::string fallback;             // overload that a prims/nvprims target runs as; empty: an aten one of the row
   std::vector<std::string> writes;  // hidden writes
   std::string functional;           // the row that gives what is written as further outputs, named as the params
   std::vector<std::string> checks;  // names of extra predicates

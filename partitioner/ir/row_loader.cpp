@@ -42,6 +42,9 @@ const Words<ResultRule>& results() {
   return words;
 }
 
+/// The namespace whose ops the table defines.
+constexpr std::string_view kOwnNamespace = "nvprims.";
+
 constexpr std::array<std::string_view, 5> kStrides{"iterator", "contiguous", "like_self", "view", "own"};
 
 bool has(const std::vector<std::string>& names, std::string_view name) {
@@ -80,6 +83,7 @@ class Loader {
     load_rules();
     load_lists();
     load_expressions();
+    load_schemas();
     check_targets();
     return std::move(row_);
   }
@@ -279,6 +283,24 @@ class Loader {
     row_.init = compile("init", {});
     row_.post = compile("post", post_holes, "{acc}");
     row_.tensor_params = {"self"};
+  }
+
+  /// Targets of nvprims have a schema: given, or for a pointwise row tensors in, one tensor out.
+  void load_schemas() {
+    for (const auto& [target, schema] : fields_.schemas) {
+      const auto known = std::find_if(row_.targets.begin(), row_.targets.end(), [&](const OpTarget& t) { return t.target == target; });
+      check(known != row_.targets.end(), "schemas", fmt::format("'{}' is not a target of the row", target));
+      check(target.starts_with(kOwnNamespace), "schemas", fmt::format("'{}' is not in {}", target, kOwnNamespace));
+      check(schema.starts_with('('), "schemas", fmt::format("'{}': a schema starts at its parenthesis", target));
+      known->schema = schema;
+    }
+    for (OpTarget& target : row_.targets) {
+      if (!target.schema.empty() || !target.target.starts_with(kOwnNamespace)) continue;
+      const bool plain = row_.kind == OpKind::Pointwise &&
+                         std::all_of(target.names.begin(), target.names.end(), [&](const std::string& n) { return has(row_.tensor_params, n); });
+      check(plain, "schemas", fmt::format("lacks '{}', which is more than tensors in, one tensor out", target.target));
+      target.schema = fmt::format("(Tensor {}) -> Tensor", fmt::join(target.names, ", Tensor "));
+    }
   }
 
   /// Each overload must give every operand of the expression.

@@ -19,6 +19,7 @@ namespace fxfuser::ir {
 struct RowFields {
   std::string op;
   std::vector<std::pair<std::string, std::string>> targets;  // in file order
+  std::map<std::string, std::string, std::less<>> schemas;   // target -> schema, for targets that we define
   std::map<std::string, std::string, std::less<>> words;     // every key whose value is text (lists joined by blanks)
   std::map<std::string, Attr, std::less<>> args;
   std::map<std::string, bool, std::less<>> flags;             // arg_state, metadata_only

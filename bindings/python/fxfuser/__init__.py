@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from fxfuser import _version
 
 _version.check_torch()
@@ -17,12 +19,28 @@ from fxfuser.report import Report, explain  # noqa: E402
 from fxfuser.rows import register_check, register_op  # noqa: E402
 from fxfuser.warnings import FallbackWarning  # noqa: E402
 
+if TYPE_CHECKING:
+    from fxfuser.capability_mode import NvfuserPrimsMode, TorchRefsNvfuserCapabilityMode
+    from fxfuser.traced import make_traced
+
 _setup.configure(_C)
 
 execute = _C.execute
 reset_stats = _C.reset_stats
 record_kernels = _C.record_kernels
 __version__ = _version.VERSION
+
+
+_TRACING = {"NvfuserPrimsMode": "capability_mode", "TorchRefsNvfuserCapabilityMode": "capability_mode", "make_traced": "traced"}
+
+
+def __getattr__(name: str) -> Any:
+    """The tracing names, imported when they are first asked for: torch's references take a while to load."""
+    if name not in _TRACING:
+        raise AttributeError(f"module 'fxfuser' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"fxfuser.{_TRACING[name]}"), name)
 
 
 def stats() -> dict[str, object]:
@@ -57,10 +75,13 @@ __all__ = [
     "Fusion",
     "FusionCache",
     "FusionDefinition",
+    "NvfuserPrimsMode",
     "Report",
+    "TorchRefsNvfuserCapabilityMode",
     "clear_caches",
     "execute",
     "explain",
+    "make_traced",
     "prepare",
     "record_kernels",
     "register_check",

@@ -1,0 +1,58 @@
+#include "executor/row_overload.h"
+
+#include <algorithm>
+
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::executor {
+namespace {
+
+bool has(const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+/// True when `taker` takes or fixes alike every parameter that `form` gives.
+bool takes_all(const ir::OpTarget& taker, const ir::OpTarget& form) {
+  return std::all_of(form.names.begin(), form.names.end(), [&](const std::string& name) { return name.empty() || has(taker.names, name); }) &&
+         std::all_of(form.fixed.begin(), form.fixed.end(), [&](const auto& fixed) {
+           const auto same = taker.fixed.find(fixed.first);
+           return has(taker.names, fixed.first) || (same != taker.fixed.end() && same->second == fixed.second);
+         });
+}
+
+const ir::OpTarget* first_taker(const ir::OpRow& row, const ir::OpTarget& form) {
+  for (const ir::OpTarget& target : row.targets) {
+    if (target.target.starts_with("aten.") && takes_all(target, form)) return &target;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+c10::OperatorHandle find_operator(const std::string& target) {
+  const std::size_t first = target.find('.'), last = target.rfind('.');
+  FXF_CHECK(first != std::string::npos && last > first, Runtime, "{} is no dispatcher operator", target);
+  const std::string overload = target.substr(last + 1);
+  const c10::OperatorName name(target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1), overload == "default" ? "" : overload);
+  auto handle = c10::Dispatcher::singleton().findSchema(name);
+  FXF_CHECK(handle.has_value(), Runtime, "the dispatcher has no {}", target);
+  return *handle;
+}
+
+std::optional<RowOverload> row_overload(const ir::OpRow& row, const ir::OpTarget& form) {
+  if (form.target.starts_with("aten.")) return std::nullopt;
+  const ir::OpTarget* taker = nullptr;
+  if (row.fallback.empty()) {
+    taker = first_taker(row, form);
+    if (taker == nullptr) return std::nullopt;
+  } else {
+    for (const ir::OpTarget& target : row.targets) {
+      if (target.target == row.fallback) taker = &target;
+    }
+  }
+  // A fallback that is no target of the row takes the row's parameters by position.
+  const std::string& target = taker == nullptr ? row.fallback : taker->target;
+  RowOverload out{find_operator(target), target, taker == nullptr ? row.params : taker->names};
+  out.params.resize(out.op.schema().arguments().size());
+  return out;
+}
+
+}  // namespace fxfuser::executor
