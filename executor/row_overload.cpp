@@ -51,7 +51,13 @@ std::optional<RowOverload> row_overload(const ir::OpRow& row, const ir::OpTarget
   // A fallback that is no target of the row takes the row's parameters by position.
   const std::string& target = taker == nullptr ? row.fallback : taker->target;
   RowOverload out{find_operator(target), target, taker == nullptr ? row.params : taker->names};
-  out.params.resize(out.op.schema().arguments().size());
+  const auto& arguments = out.op.schema().arguments();
+  out.params.resize(arguments.size());
+  // What the target does not give keeps the overload's own default.
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const bool given = has(form.names, out.params[i]) || form.fixed.contains(out.params[i]);
+    if (taker == nullptr && !given && arguments[i].default_value()) out.params[i].clear();
+  }
   return out;
 }
 

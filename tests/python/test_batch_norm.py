@@ -17,7 +17,9 @@ RAISE = {"on_error": "raise"}
 
 def inputs(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
     channels = shape[1]
-    return [torch.randn(shape).to(dtype), torch.rand(channels), torch.rand(channels) + 0.5, torch.randn(channels), torch.randn(channels)]
+    wide = torch.float32 if dtype == torch.bfloat16 else dtype
+    rest = [torch.rand(channels), torch.rand(channels) + 0.5, torch.randn(channels), torch.randn(channels)]
+    return [torch.randn(shape).to(dtype), *(value.to(wide) for value in rest)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
