@@ -23,6 +23,10 @@ def _randn(*shape: int, dtype: torch.dtype = torch.float32) -> Callable[[str], t
     return lambda device: torch.randn(*shape, device=device, dtype=dtype)
 
 
+def _positive(*shape: int) -> Callable[[str], torch.Tensor]:
+    return lambda device: torch.rand(*shape, device=device) + 0.5
+
+
 def _with(*makers: Callable[[str], torch.Tensor]) -> Callable[[str], tuple[Any, ...]]:
     return lambda device: tuple(make(device) for make in makers)
 
@@ -78,6 +82,8 @@ def rows() -> list[Workload]:
             Workload(f"softmax N={n}", lambda x: torch.softmax(x, -1), _with(x), 2 * full),
             Workload(f"softmax backward N={n}", lambda dy, y: torch._softmax_backward_data(dy, y, -1, torch.bfloat16), _with(x, x), 3 * full),
             Workload(f"layer_norm N={n}", lambda x, w, b, n=n: F.layer_norm(x, (n,), w, b), _with(x, v, v), 2 * full),
+            Workload(f"layer_norm backward N={n}", lambda dy, x, mean, rstd, w, b, n=n: torch.ops.aten.native_layer_norm_backward(dy, x, [n], mean, rstd, w, b, [True, True, True]),
+                     _with(x, x, _randn(m, 1), _positive(m, 1), v, v), 3 * full),
             Workload(f"rms_norm N={n}", lambda x, w: (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(bf16) * w, _with(x, v), 2 * full),
             Workload(f"column sum N={n}", lambda x: x.sum(0, dtype=torch.float32), _with(x), full),
             Workload(f"gelu(x+b)*dy N={n}", lambda x, b, dy: F.gelu(x + b) * dy, _with(x, v, x), 3 * full),
