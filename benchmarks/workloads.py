@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,6 +34,14 @@ def _with(*makers: Callable[[str], torch.Tensor]) -> Callable[[str], tuple[Any, 
 
 def _gelu_sigmoid(x: torch.Tensor) -> torch.Tensor:
     return F.gelu(1.5 * x + 0.5) * torch.sigmoid(x)
+
+
+def _layer_norm(n: int, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, (n,), w, b)
+
+
+def _layer_norm_backward(n: int, dy: torch.Tensor, x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.ops.aten.native_layer_norm_backward(dy, x, [n], mean, rstd, w, b, [True, True, True])
 
 
 def _rms(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -81,8 +90,8 @@ def rows() -> list[Workload]:
         out += [
             Workload(f"softmax N={n}", lambda x: torch.softmax(x, -1), _with(x), 2 * full),
             Workload(f"softmax backward N={n}", lambda dy, y: torch._softmax_backward_data(dy, y, -1, torch.bfloat16), _with(x, x), 3 * full),
-            Workload(f"layer_norm N={n}", lambda x, w, b, n=n: F.layer_norm(x, (n,), w, b), _with(x, v, v), 2 * full),
-            Workload(f"layer_norm backward N={n}", lambda dy, x, mean, rstd, w, b, n=n: torch.ops.aten.native_layer_norm_backward(dy, x, [n], mean, rstd, w, b, [True, True, True]),
+            Workload(f"layer_norm N={n}", partial(_layer_norm, n), _with(x, v, v), 2 * full),
+            Workload(f"layer_norm backward N={n}", partial(_layer_norm_backward, n),
                      _with(x, x, _randn(m, 1), _positive(m, 1), v, v), 3 * full),
             Workload(f"rms_norm N={n}", lambda x, w: (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(bf16) * w, _with(x, v), 2 * full),
             Workload(f"column sum N={n}", lambda x: x.sum(0, dtype=torch.float32), _with(x), full),

@@ -109,6 +109,12 @@ Support full_output_mask(const ir::Graph&, const ir::Node& node) {
   return std::all_of(list.begin(), list.end(), [](const ir::Attr& item) { return item.as_bool(); }) ? Support::yes() : refuse("some gradients are not asked for");
 }
 
+Support has_channels(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr& input = get(node, "input");
+  const auto& meta = input.is_value() ? graph.value(input.value()).meta : std::nullopt;
+  return !meta || meta->sizes.size() >= 2 ? Support::yes() : refuse("an input without a dim of channels");
+}
+
 Support training_only(const ir::Graph&, const ir::Node& node) {
   return get(node, "training").is_none() || get(node, "training").as_bool() ? Support::yes() : refuse("no running statistics in inference");
 }
@@ -158,7 +164,8 @@ const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
                                                                                  {"plain_scores", plain_scores},
                                                                                  {"random_stream", random_stream},
                                                                                  {"same_input_dtype", same_input_dtype},
-                                                                                 {"training_only", training_only}};
+                                                                                 {"training_only", training_only},
+                                                                                 {"has_channels", has_channels}};
   return checks;
 }
 

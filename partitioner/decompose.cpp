@@ -1,6 +1,7 @@
 #include "partitioner/decompose.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "partitioner/decompose_builder.h"
 #include "partitioner/ir/error.h"
@@ -165,6 +166,7 @@ class Decomposer {
       const ir::Value& value = graph_.value(partition.inputs[i]);
       values_[partition.inputs[i]] = out_.add_input(value.name, metas[i], value.kind);
       if (i < numbers.size() && numbers[i]) numbers_[partition.inputs[i]] = *numbers[i];
+      if (!home_ && metas[i].device.kind == ir::DeviceKind::Cuda) home_ = metas[i].device;
     }
     for (ir::NodeId id : partition.nodes) node(graph_.node(id));
     for (ValueId output : partition.outputs) out_.outputs.emplace_back(ir::ValueRef{values_.at(output)});
@@ -175,6 +177,11 @@ class Decomposer {
   void node(const ir::Node& original) {
     ir::Node here = original;
     for (Attr& attr : here.args) attr = translated(with_numbers(attr, numbers_, moves_elements(*here.row)), values_);
+    for (Attr& attr : here.args) {
+      // "cuda" without an index is the device that the partition is on.
+      const auto* device = std::get_if<ir::Device>(&attr.v);
+      if (device != nullptr && home_ && device->kind == ir::DeviceKind::Cuda && device->index < 0) attr = *home_;
+    }
     builder_.set_node(&here);
     const ValueId before = static_cast<ValueId>(out_.values.size());
     std::vector<ValueId> results;
@@ -210,6 +217,7 @@ class Decomposer {
 
   const ir::Graph& graph_;
   ir::Graph out_;
+  std::optional<ir::Device> home_;  // of the CUDA inputs
   DecomposeBuilder builder_;
   std::unordered_map<ValueId, ValueId> values_;
   std::unordered_map<ValueId, std::int64_t> numbers_;

@@ -83,6 +83,7 @@ Values fused_rms_norm(B& b) {
 
 /// Per-channel shape [1, C, 1, ...].
 Sizes channel_shape(const ir::TensorMeta& meta) {
+  FXF_CHECK(meta.sizes.size() >= 2, Value, "a batch norm of rank {}", meta.sizes.size());
   Sizes shape(meta.sizes.size(), 1);
   shape.at(1) = meta.sizes[1];
   return shape;
@@ -97,10 +98,11 @@ struct BatchNorm {
 BatchNorm of_batch(B& b) {
   const ValueId input = b.tensor("input");
   const ir::TensorMeta meta = b.meta(input);
+  const Sizes shape = channel_shape(meta);
   Sizes dims = all_dims(meta.sizes.size());
   dims.erase(dims.begin() + 1);
   const Normalized n = normalize(b, b.widened(input), dims, b.real("eps", 1e-5));
-  const ValueId out = b.result(scaled(b, n.value, b.arg("weight"), b.arg("bias"), channel_shape(meta)), meta.dtype);
+  const ValueId out = b.result(scaled(b, n.value, b.arg("weight"), b.arg("bias"), shape), meta.dtype);
   const DType saved = statistics_dtype(b, input, b.arg("weight"));
   return {{out, b.result(b.reshape(n.mean, {meta.sizes[1]}), saved), b.result(b.reshape(n.rstd, {meta.sizes[1]}), saved)}, n};
 }

@@ -166,6 +166,10 @@ class Functionalizer {
     call.form = &row->targets[0];
     call.args.clear();
     for (const std::string& name : call.form->names) call.args.push_back(ir::arg(made, name));
+    for (const auto& [name, check] : row_checks()) {
+      // What the other overload can't take, the node does as it is.
+      if (std::find(row->checks.begin(), row->checks.end(), name) != row->checks.end() && !check(out_.graph, call).ok()) return false;
+    }
     call.outputs.clear();
     std::vector<ValueId> results;
     for (const std::string& output : row->outputs) {

@@ -243,3 +243,19 @@ def test_shifts_by_the_width_and_more() -> None:
         by = torch.tensor([8, 7, 40, 127] * 10, dtype=dtype)
         gm = make_fx(lambda x, by: (x >> by) + 0)(x, by)
         check_close(execute(gm, x, by, executor_parameters=RAISE), gm(x, by), str(dtype))
+
+
+def test_a_factory_on_cuda_without_an_index() -> None:
+    """It is on the device of the tensors that it meets."""
+    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+        x = torch.empty(4, device="cuda")
+        graph = torch.fx.Graph()
+        value = graph.placeholder("x")
+        value.meta["val"] = x
+        index = graph.call_function(torch.ops.aten.arange.default, (4,), {"device": torch.device("cuda")})
+        index.meta["val"] = torch.empty(4, device="cuda", dtype=torch.int64)
+        both = graph.call_function(torch.ops.aten.add.Tensor, (value, index))
+        both.meta["val"] = torch.empty(4, device="cuda")
+        graph.output(both)
+        report = fxfuser.explain(torch.fx.GraphModule(torch.nn.Module(), graph), x)
+    assert [row["status"] for row in report.nodes()] == ["fused", "fused"], report.nodes()

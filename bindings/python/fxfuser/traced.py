@@ -44,7 +44,7 @@ def _captured(fn: Callable[..., Any]) -> tuple[Any, ...]:
     """What a trace of ``fn`` holds besides its arguments: parameters and settings of a module, values of a closure."""
     if isinstance(fn, torch.nn.Module):
         state = [*fn.parameters(), *fn.buffers()]
-        return (*map(id, state), *map(_signature, state), *(_settings(module) for module in fn.modules()))
+        return (*map(id, state), *(_signature(tensor, False) for tensor in state), *(_settings(module) for module in fn.modules()))
     if isinstance(fn, functools.partial):
         return (*_captured(fn.func), *map(_held, (*fn.args, *fn.keywords.values())))
     owner = getattr(fn, "__self__", None)
@@ -57,7 +57,7 @@ def _held(value: Any) -> Any:
     if isinstance(value, torch.nn.Module):
         return _captured(value)
     plain = isinstance(value, (bool, int, float, str, type(None), torch.dtype, torch.device))
-    return _signature(value) if plain else (id(value), _signature(value) if isinstance(value, torch.Tensor) else None)
+    return _signature(value, False) if plain else (id(value), _signature(value, False) if isinstance(value, torch.Tensor) else None)
 
 
 def make_traced(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ def make_traced(fn: Callable[..., Any]) -> Callable[..., Any]:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         key = (
-            spec, tuple(map(_signature, leaves)), _sharing(tensors), tuple(tensor.requires_grad for tensor in tensors), torch.is_grad_enabled(),
+            spec, tuple(_signature(leaf, False) for leaf in leaves), _sharing(tensors), tuple(tensor.requires_grad for tensor in tensors), torch.is_grad_enabled(),
             torch.get_default_dtype(), _captured(fn),
         )
         with _lock:  # tracing changes global state of torch
