@@ -63,6 +63,8 @@ ArchInfo ArchInfo::generic(int sm) {
   return arch;
 }
 
+ArchInfo ArchInfo::of_device(const std::string& name, int sm) { return sm == 90 && name.find("H200") != std::string::npos ? h200() : generic(sm); }
+
 ArchInfo ArchInfo::toy() {
   ArchInfo arch;
   arch.target = Target::Cuda;

@@ -25,6 +25,8 @@ struct ArchInfo {
 
   static ArchInfo h200();
   static ArchInfo generic(int sm);   // sm_75 .. sm_120 by family
+  /// By the device's name where the part differs from its family, so that plans made without a device are those made with it.
+  static ArchInfo of_device(const std::string& name, int sm);
   static ArchInfo toy();             // 4 SMs, 4 KiB shared memory: small tensors reach every tier and border
   static ArchInfo host(int threads);
 };

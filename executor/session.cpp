@@ -29,7 +29,7 @@ codegen::ArchInfo Session::arch(const ir::Device& device) {
   const auto found = devices_.find(index);
   if (found != devices_.end()) return found->second;
   const DeviceFacts facts = Driver::facts(index);
-  codegen::ArchInfo arch = codegen::ArchInfo::generic(facts.sm);
+  codegen::ArchInfo arch = codegen::ArchInfo::of_device(facts.name, facts.sm);
   arch.name = facts.name;
   arch.sm = facts.sm;
   arch.sm_count = facts.sm_count;

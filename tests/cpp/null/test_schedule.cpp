@@ -184,6 +184,12 @@ TEST_CASE("normalization: two rounds with outputs at row level only", "[schedule
   CHECK(schedule_of(f.build()).kind == ScheduleKind::Normalization);
 }
 
+TEST_CASE("a device is planned for as its part, known by name", "[schedule]") {
+  CHECK(ArchInfo::of_device("NVIDIA H200", 90).bytes_in_flight == kH200.bytes_in_flight);
+  CHECK(ArchInfo::of_device("NVIDIA H100 PCIe", 90).bytes_in_flight == ArchInfo::generic(90).bytes_in_flight);
+  CHECK(ArchInfo::of_device("NVIDIA A100", 80).sm == 80);
+}
+
 Fusion rows_and_columns(std::int64_t rows, std::int64_t columns) {
   HandFusion f({{rows}, {columns, true}});
   const auto x = f.load({columns, 1});
