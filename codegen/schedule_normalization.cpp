@@ -60,9 +60,10 @@ bool row_fits(const ArchInfo& arch, const Schedule& s, const RowBytes& bytes, st
 std::optional<partitioner::Reason> refuses_columns(const Fusion& fusion, const ArchInfo& arch) {
   if (fusion.axes.empty() || !fusion.axes.back().reduced) return no_schedule("rows and columns are reduced, and the rows are not contiguous");
   if (arch.target == Target::Host) return std::nullopt;
-  Schedule s;
+  const Schedule s;
+  const RowBytes bytes = row_bytes(fusion);
   for (std::int64_t threads = 1; threads <= largest_block(arch); threads *= 2)
-    if (row_fits(arch, s, row_bytes(fusion), fusion.reduced_numel(), threads)) return std::nullopt;
+    if (row_fits(arch, s, bytes, fusion.reduced_numel(), threads)) return std::nullopt;
   return no_schedule(fmt::format("rows of {} elements leave no registers for the columns", fusion.reduced_numel()));
 }
 

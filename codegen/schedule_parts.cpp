@@ -113,10 +113,7 @@ bool folds_columns(const Fusion& fusion) {
 bool is_full_level(const Fusion& fusion, const FusionOutput& output) {
   if (fusion.body[output.expr].folds_columns) return false;
   const std::uint64_t axes = axes_of(output.form) | fusion.body[output.expr].depends;
-  std::uint64_t reduced = 0;
-  for (std::size_t a = 0; a < fusion.axes.size(); ++a)
-    if (fusion.axes[a].reduced && fusion.axes[a].size != 1) reduced |= axis_bit(a);
-  return (axes & reduced) != 0;
+  return (axes & fusion.reduced_mask() & axes_longer_than_one(fusion)) != 0;
 }
 
 std::int64_t widest_itemsize(const Fusion& fusion) {

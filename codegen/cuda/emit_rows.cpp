@@ -99,6 +99,8 @@ class Rows {
     held_.insert(held_.end(), ids.begin(), ids.end());
   }
 
+  bool is_held(std::uint32_t id) const { return std::find(held_.begin(), held_.end(), id) != held_.end(); }
+
   void begin_resident(const std::string& guard) {
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s_.vectors_per_thread));
@@ -148,8 +150,7 @@ class Rows {
     row_values(0);
     std::vector<std::uint32_t> again;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
-      const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
-      if (uses[id] >= 2 && is_full_pack(id) && !held) again.push_back(id);
+      if (uses[id] >= 2 && is_full_pack(id) && !is_held(id)) again.push_back(id);
     }
     hold(again, "live && at < length");
   }
@@ -250,8 +251,7 @@ class Rows {
       if (!along(id)) w_.statement(id);
     }
     for (std::uint32_t id : ids) {
-      const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
-      if (is_full_pack(id) && !held) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+      if (is_full_pack(id) && !is_held(id)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
     }
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
@@ -264,8 +264,7 @@ class Rows {
     if (vector_ > 1) w_.index_name = [this, plain_index](std::size_t axis) { return axis == inner_ ? "(" + plain_index(axis) + " + e)" : plain_index(axis); };
     for (std::uint32_t id : ids) {
       if (!along(id)) continue;
-      const bool held = std::find(held_.begin(), held_.end(), id) != held_.end();
-      if (is_full_pack(id)) w_.body.linef("const {} v{} = fxf_get(x{}{}, e);", register_type(fusion_.body[id].dtype), id, id, held ? "[k]" : "");
+      if (is_full_pack(id)) w_.body.linef("const {} v{} = fxf_get(x{}{}, e);", register_type(fusion_.body[id].dtype), id, id, is_held(id) ? "[k]" : "");
       else w_.statement(id);
     }
     for (std::uint32_t id : keeps) w_.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector_);
