@@ -114,7 +114,8 @@ std::string rounded(const std::string& text, DType dtype) {
 }
 
 std::string compute_text(const Fusion& fusion, const Expr& expr, Target target, const ExprNames& names) {
-  const ir::Expr& pieces = target == Target::Cuda ? expr.row->expr_cuda : expr.row->expr_host;
+  const bool narrow = names.narrow && !expr.row->expr_narrow.empty() && register_type(expr.compute) == "float";
+  const ir::Expr& pieces = target == Target::Host ? expr.row->expr_host : narrow ? expr.row->expr_narrow : expr.row->expr_cuda;
   FXF_ASSERT(!pieces.empty(), "{} has no expression for this target", expr.row->op);
   const std::string text = fill(pieces, expr.compute, [&](const std::string& param) {
     for (std::size_t i = 0; i < expr.row->tensor_params.size(); ++i) {

@@ -19,6 +19,7 @@ struct ExprNames {
   std::function<std::string(std::uint32_t)> value;            // name (or text) that holds expression id's value
   std::function<std::string(const Affine&)> affine;           // text of an affine form at the current point
   std::function<std::string(const Bound&)> bound;             // text of "low <= form < high" at the current point
+  bool narrow = false;                                        // only a rounding to 16 bits sees the result (CUDA)
 };
 
 /// "  // mul" after a statement, or nothing. The op and never the node: equal layers must have equal text, to compile once.

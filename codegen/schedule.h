@@ -42,8 +42,10 @@ struct Schedule {
   int threads_per_row = 32;
   int rows_per_block = 1;
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
+  bool whole = false;        // persistent tiers: the threads of a row hold all of it and nothing else, so no load is guarded
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
   int cluster = 1;
+  int stages = 0;            // row + column: rounds of rows that are in flight to shared memory, with the one that is worked on; below 2: none
   int slabs = 0;             // row + column: groups of rows that fold their columns apart, to be folded by a second stage; 0: no columns
   bool compensated = false;  // sums carry their rounding errors along (two-sum): the length of a chain costs no accuracy
   // transpose

@@ -18,6 +18,8 @@ constexpr std::int64_t kThreadBytes = 256;  // of a row, unpacked to 32 bits, th
 constexpr std::int64_t kWarpLanes = 32;
 constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold columns: registers are what bounds them
 constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least before it leaves its columns to the second stage
+constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the second where an SM holds one block
+constexpr std::int64_t kReservedShared = 1024, kScratch = 1024;  // of a block: the driver's, and what warps exchange
 constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 
 /// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
@@ -83,6 +85,7 @@ void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::in
   s.threads_per_row = static_cast<int>(lanes);
   s.rows_per_block = static_cast<int>(block / lanes);
   s.vectors_per_thread = static_cast<int>(std::max<std::int64_t>(ceil_div(n, lanes * s.vector), 1));
+  s.whole = tier != Tier::MultiPass && n == lanes * s.vector * s.vectors_per_thread;
 }
 
 bool plan_warp(const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, Schedule& s) {
@@ -115,6 +118,7 @@ bool plan_cluster(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, S
     Schedule part = s;
     if (!plan_block(arch, bytes, ceil_div(n, cluster), part)) continue;
     part.tier = Tier::Cluster;
+    part.whole = false;
     part.cluster = static_cast<int>(cluster);
     s = part;
     return true;
@@ -131,8 +135,13 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
     FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
     choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
   }
-  const std::int64_t resident = std::max<std::int64_t>(kSlabThreads / s.threads, 1) * arch.sm_count;
-  s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident));
+  const std::int64_t resident = std::max<std::int64_t>(kSlabThreads / s.threads, 1);
+  s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident * arch.sm_count));
+  // Rounds on their way while one is worked on, as far as the SM's shared memory goes.
+  const std::int64_t stage = bytes.memory * s.vector * s.vectors_per_thread * s.threads;
+  const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch;
+  const std::int64_t stages = std::min<std::int64_t>(room / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
+  s.stages = arch.sm >= 80 && stages > 1 ? static_cast<int>(stages) : 0;
 }
 
 void plan_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {

@@ -9,7 +9,7 @@ void SourceWriter::line(std::string_view text) {
 }
 
 void SourceWriter::begin(std::string_view text) {
-  line(std::string(text) + " {");
+  line(text.empty() ? "{" : std::string(text) + " {");
   ++depth_;
 }
 

@@ -3,7 +3,7 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr int kAcross = 32, kDeep = 8, kUnroll = 4;  // the second stage: neighbouring columns, partials at once, loads in flight
+constexpr int kAcross = 16, kDeep = 32, kUnroll = 8;  // the second stage: neighbouring columns, partials at once, loads in flight
 
 std::int64_t partial_count(const CudaWriter& w) { return static_cast<std::int64_t>(w.schedule.slabs) * w.schedule.rows_per_block; }
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "codegen/narrow_math.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::codegen {
 
 CudaWriter::CudaWriter(const Fusion& f, const Schedule& s, bool workspace)
-    : params(f, Target::Cuda, s.index_bits, workspace), fusion(f), schedule(s), passes(plan_passes(f)) {
+    : params(f, Target::Cuda, s.index_bits, workspace), fusion(f), schedule(s), passes(plan_passes(f)), narrow_(narrow_values(f)) {
   value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
   index_name = [](std::size_t axis) { return "i" + std::to_string(axis); };
 }
@@ -99,6 +100,7 @@ std::string CudaWriter::right_side(std::uint32_t id) {
   names.value = value_name;
   names.affine = [&](const Affine& form) { return params.affine(form, role, index_name); };
   names.bound = [&](const Bound& bound) { return params.bound(bound, role + "_bound" + std::to_string(bounds++), index_name); };
+  names.narrow = narrow_[id];
   return expression_text(fusion, id, Target::Cuda, names);
 }
 

@@ -65,6 +65,9 @@ class CudaWriter {
   std::string finished(const Accumulator& state, std::uint32_t result, const std::string& acc);
 
   void close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads);
+
+ private:
+  std::vector<bool> narrow_;
 };
 
 void emit_cuda_pointwise(CudaWriter& writer, KernelSource& source);

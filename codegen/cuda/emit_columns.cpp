@@ -98,20 +98,28 @@ class Columns {
     return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
   }
 
-  /// The schedule's unroll, less where its accumulators would not fit the registers.
-  int run_length(const std::vector<const Accumulator*>& states) const {
+  /// Loads that a whole run has in flight before the first of its values is used: at plain addresses, or at those of row values.
+  bool is_early(std::uint32_t id) const {
+    const Expr& expr = fusion_.body[id];
+    if (expr.kind != ExprKind::Load || !passes_.full[id] || !expr.bounds.empty()) return false;
+    return std::all_of(expr.indirect.begin(), expr.indirect.end(), [&](const Indirect& term) { return available_[term.expr] && w_.is_pack(id, inner_); });
+  }
+
+  /// The schedule's unroll, less where what is in flight would not fit the registers.
+  int run_length(const std::vector<const Accumulator*>& states, const std::vector<std::uint32_t>& early) const {
     constexpr int kWords = 64;
-    int words = 0;
-    for (const Accumulator* state : states) words += fusion_.body[state->expr].row->arg_state ? 4 : 1;
+    int states_words = 0, load_words = 0;
+    for (const Accumulator* state : states) states_words += vector_ * (fusion_.body[state->expr].row->arg_state ? 4 : 1);
+    for (std::uint32_t id : early) {
+      const int bytes = static_cast<int>(ir::itemsize(fusion_.body[id].dtype)) * vector_;
+      load_words += w_.is_pack(id, inner_) ? (bytes + 3) / 4 : vector_ * std::max(bytes / vector_ / 4, 1);
+    }
     int run = s_.unroll;
-    while (run > 1 && run * vector_ * words > kWords) run /= 2;
+    while (run > 1 && run * std::max(states_words, load_words) > kWords) run /= 2;
     return run;
   }
 
-  void loop(std::uint32_t pass) {
-    std::vector<const Accumulator*> states;
-    std::vector<std::size_t> outputs;
-    std::vector<std::uint32_t> roots;
+  void roots_of(std::uint32_t pass, std::vector<const Accumulator*>& states, std::vector<std::size_t>& outputs, std::vector<std::uint32_t>& roots) const {
     for (const Accumulator& state : passes_.accumulators) {
       if (state.pass != pass) continue;
       states.push_back(&state);
@@ -122,54 +130,126 @@ class Columns {
       outputs.push_back(i);
       roots.push_back(fusion_.outputs[i].expr);
     }
+  }
+
+  void loop(std::uint32_t pass) {
+    std::vector<const Accumulator*> states;
+    std::vector<std::size_t> outputs;
+    std::vector<std::uint32_t> roots;
+    roots_of(pass, states, outputs, roots);
     if (roots.empty()) return;
     for (const Accumulator* state : states) {
       w_.body.linef("{} acc{}[{}];", w_.chain_type(*state), state->expr, vector_);
       w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.chain_init(*state));
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
+    std::vector<std::uint32_t> early;
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(early), [&](std::uint32_t id) { return is_early(id); });
     // A run of reduced points is in flight at once, each with a fold of its own; these meet by halves.
-    const int run = run_length(states);
+    const int run = run_length(states, early);
     const std::string end = split_ ? "high" : "length";
-    w_.body.begin(fmt::format("for ({} first = {}deep; live && first < {}; first += {})", w_.index(), split_ ? "low + " : "", end, run * deep_));
-    for (const Accumulator* state : states) {
-      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_ * run);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_ * run, state->expr, w_.accumulator_init(*state));
+    w_.body.begin("");
+    w_.body.linef("{} first = {}deep;", w_.index(), split_ ? "low + " : "");
+    w_.body.begin(fmt::format("for (; live && first + {} < {}; first += {})", (run - 1) * deep_, end, run * deep_));
+    round({ids, early, states, outputs, run, end, false});
+    w_.body.end();
+    if (run > 1) {
+      w_.body.begin(fmt::format("if (live && first < {})", end));
+      round({ids, early, states, outputs, run, end, true});
+      w_.body.end();
+    }
+    w_.body.end();
+    meet(states);
+    if (!split_) results(states);
+  }
+
+  /// What one run of reduced points needs.
+  struct Run {
+    const std::vector<std::uint32_t>& ids;
+    const std::vector<std::uint32_t>& early;
+    const std::vector<const Accumulator*>& states;
+    const std::vector<std::size_t>& outputs;
+    int length;
+    const std::string& end;
+    bool guarded;  // some of its points lie past the end
+  };
+
+  void round(const Run& run) {
+    load_run(run);
+    for (const Accumulator* state : run.states) {
+      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_ * run.length);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_ * run.length, state->expr, w_.accumulator_init(*state));
     }
     w_.body.line("FXF_UNROLL");
-    w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run));
+    w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run.length));
     w_.body.linef("const {} at = first + u * {};", w_.index(), deep_);
-    w_.body.begin(fmt::format("if (at < {})", end));
+    if (run.guarded) w_.body.begin(fmt::format("if (at < {})", run.end));
     w_.decompose("at", reduced_);
-    for (std::uint32_t id : ids) {
-      if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    point(run);
+    if (run.guarded) w_.body.end();
+    w_.body.end();
+    for (const Accumulator* state : run.states) {
+      const std::string folded = fmt::format("fxf_fold_parts<{0}>(run{1} + e * {0}, fold{1})", run.length, state->expr);
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = {2}(acc{1}[e], {3});", vector_, state->expr, w_.chain_fold(*state), w_.chained(*state, folded));
     }
-    for (std::size_t output : outputs) {
+  }
+
+  /// Loads without a branch between them, so that all are in flight; past the end the last point is read again and not used.
+  void load_run(const Run& run) {
+    if (run.early.empty()) return;
+    for (std::uint32_t id : run.early) {
+      const Expr& expr = fusion_.body[id];
+      if (w_.is_pack(id, inner_)) w_.body.linef("fxf_pack<{}, {}> x{}[{}];", storage_type(fusion_.inputs[expr.input].meta.dtype), vector_, id, run.length);
+      else w_.body.linef("{} x{}[{}];", register_type(expr.dtype), id, run.length * vector_);
+    }
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run.length));
+    const std::string point = fmt::format("first + u * {}", deep_);
+    w_.body.linef("const {} at = {};", w_.index(), run.guarded ? fmt::format("{0} < {1} ? {0} : {1} - 1", point, run.end) : point);
+    w_.decompose("at", reduced_);
+    bool single = false;
+    for (std::uint32_t id : run.early) {
+      if (w_.is_pack(id, inner_)) w_.body.linef("x{}[u] = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+      else single = true;
+    }
+    if (single) {
+      begin_elements();
+      for (std::uint32_t id : run.early) {
+        if (!w_.is_pack(id, inner_)) w_.body.linef("x{}[u * {} + e] = {};", id, vector_, w_.right_side(id));
+      }
+      end_elements();
+    }
+    w_.body.end();
+  }
+
+  /// One reduced point of a run.
+  void point(const Run& run) {
+    const auto is_loaded = [&](std::uint32_t id) { return std::find(run.early.begin(), run.early.end(), id) != run.early.end(); };
+    for (std::uint32_t id : run.ids) {
+      if (w_.is_pack(id, inner_) && !is_loaded(id)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    }
+    for (std::size_t output : run.outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
     }
     begin_elements();
-    for (std::uint32_t id : ids) {
-      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);", register_type(fusion_.body[id].dtype), id, id);
+    for (std::uint32_t id : run.ids) {
+      const std::string type = register_type(fusion_.body[id].dtype);
+      if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}{}, e);", type, id, id, is_loaded(id) ? "[u]" : "");
+      else if (is_loaded(id)) w_.body.linef("const {0} v{1} = x{1}[u * {2} + e];", type, id, vector_);
       else w_.statement(id);
     }
-    for (const Accumulator* state : states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e * {} + u]", state->expr, run), reduced_));
-    for (std::size_t output : outputs) {
+    for (const Accumulator* state : run.states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e * {} + u]", state->expr, run.length), reduced_));
+    for (std::size_t output : run.outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
       else w_.store(output);
     }
     end_elements();
-    for (std::size_t output : outputs) {
+    for (std::size_t output : run.outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
     }
-    w_.body.end();
-    w_.body.end();
-    for (const Accumulator* state : states) {
-      const std::string folded = fmt::format("fxf_fold_parts<{0}>(run{1} + e * {0}, fold{1})", run, state->expr);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = {2}(acc{1}[e], {3});", vector_, state->expr, w_.chain_fold(*state), w_.chained(*state, folded));
-    }
-    w_.body.end();
-    meet(states);
-    if (split_) return;
+  }
+
+  void results(const std::vector<const Accumulator*>& states) {
     for (const Accumulator* state : states) {
       for (std::uint32_t result : state->results) {
         w_.body.linef("{} r{}[{}];{}", register_type(fusion_.body[result].dtype), result, vector_, comment_of(fusion_.body[result]));
@@ -187,9 +267,14 @@ class Columns {
       w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) FXF_PLACE(scratch{1}, (deep * {0} + e) * {2} + lane, acc{1}[e]);", vector_, state->expr, across_);
     }
     w_.body.line("fxf_barrier();");
+    // The columns are shared out among the threads of the depth; each result takes the place of its column's first value.
     for (const Accumulator* state : states) {
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = fxf_fold_column<{2}>(scratch{1}, e * {3} + lane, {4}, {5});", vector_, state->expr, deep_, across_,
-                    vector_ * across_, w_.chain_fold(*state));
+      w_.body.linef("for (int e = deep; e < {0}; e += {1}) FXF_PLACE(scratch{2}, e * {3} + lane, fxf_fold_column<{1}>(scratch{2}, e * {3} + lane, {4}, {5}));", vector_, deep_,
+                    state->expr, across_, vector_ * across_, w_.chain_fold(*state));
+    }
+    w_.body.line("fxf_barrier();");
+    for (const Accumulator* state : states) {
+      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = FXF_TAKE(scratch{1}, e * {2} + lane);", vector_, state->expr, across_);
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "codegen/cuda/column_folds.h"
 #include "codegen/cuda/cuda_writer.h"
+#include "codegen/cuda/pack_ring.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -23,7 +24,8 @@ class Rows {
         available_(fusion_.body.size(), false),
         resident_(s_.kind == ScheduleKind::Normalization && (s_.tier == Tier::Warp || s_.tier == Tier::Block)),
         split_(s_.split > 1),
-        columns_(writer) {
+        columns_(writer),
+        ring_(writer) {
     inner_ = reduced_.empty() ? 0 : reduced_.back();
     vector_ = reduced_.empty() ? 1 : s_.vector;
   }
@@ -42,7 +44,9 @@ class Rows {
       block = "round";
     }
     w_.body.linef("const {0} row = ({0}){1} * {2} + fxf_thread() / {3};", w_.index(), block, s_.rows_per_block, s_.threads_per_row);
-    w_.body.linef("const bool live = row < {};", w_.params.number("rows", rows));
+    const std::string count = w_.params.number("rows", rows);
+    if (s_.rows_per_block == 1 && rows > 0) w_.body.line("const bool live = true;");
+    else w_.body.linef("const bool live = row < {};", count);
     const std::vector<std::size_t> kept = w_.kept_axes();
     if (!kept.empty()) {
       w_.body.linef("const {} here = live ? row : 0;", w_.index());
@@ -62,6 +66,7 @@ class Rows {
     split_ ? partials() : row_outputs();
     if (columns_.any()) after_rows();
     w_.close_entry(source_, "", columns_.any() ? s_.slabs : row_blocks * s_.split, s_.threads);
+    source_.launches.back().shared_bytes = static_cast<std::uint32_t>(ring_.shared_bytes());
   }
 
  private:
@@ -78,11 +83,61 @@ class Rows {
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
     }
-    hold(alike, "at < length");
-    w_.body.begin(fmt::format("for ({0} round = fxf_block(); round < {1}; round += {2})", w_.index(), w_.params.number("row_blocks", row_blocks), w_.params.number("slabs", s_.slabs)));
+    hold(alike, s_.whole ? "true" : "at < length");
+    blocks_ = w_.params.number("row_blocks", row_blocks);
+    if (s_.stages > 1) {
+      std::vector<std::uint32_t> ids = repeated();
+      std::erase_if(ids, [&](std::uint32_t id) { return !fusion_.body[id].indirect.empty(); });
+      ring_.set(std::move(ids));
+    }
+    if (ring_.any()) ring_.begin([&](const std::string& which, const std::function<void()>& fetches) { fetch_round(which, fetches); });
+    declare_early();
+    w_.body.begin(fmt::format("for ({0} round = fxf_block(); round < {1}; round += {2})", w_.index(), blocks_, w_.params.number("slabs", s_.slabs)));
+    if (ring_.any()) ring_.advance([&](const std::string& which, const std::function<void()>& fetches) { fetch_round(which, fetches); });
+    for (std::uint32_t id : early_) w_.body.linef("const {0} v{1} = next{1};", register_type(fusion_.body[id].dtype), id);
+    load_early(fmt::format("round + {}", w_.params.number("slabs", s_.slabs)));
+    for (std::uint32_t id : early_) available_[id] = true;
+  }
+
+  /// Row values that are loaded a round ahead.
+  void declare_early() {
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      const Expr& expr = fusion_.body[id];
+      if (expr.kind == ExprKind::Load && !passes_.full[id] && expr.depends != 0 && expr.indirect.empty() && expr.bounds.empty()) early_.push_back(id);
+    }
+    for (std::uint32_t id : early_) w_.body.linef("{0} next{1} = ({0})0;", register_type(fusion_.body[id].dtype), id);
+    load_early("fxf_block()");
+  }
+
+  void load_early(const std::string& round) {
+    if (early_.empty()) return;
+    w_.body.begin("");
+    w_.body.linef("const {} coming = {};", w_.index(), round);
+    begin_coming("coming");
+    for (std::uint32_t id : early_) w_.body.linef("next{} = {};", id, w_.right_side(id));
+    w_.body.end();
+    w_.body.end();
+  }
+
+  /// The row of a round to come, where there is one.
+  void begin_coming(const std::string& round) {
+    w_.body.linef("const {0} row = ({0}){1} * {2} + fxf_thread() / {3};", w_.index(), round, s_.rows_per_block, s_.threads_per_row);
+    w_.body.begin(fmt::format("if ({} < {} && row < {})", round, blocks_, w_.params.number("rows", fusion_.kept_numel())));
+    w_.decompose("row", w_.kept_axes());
+  }
+
+  /// The fetches of a round to come, where there is such a row.
+  void fetch_round(const std::string& which, const std::function<void()>& fetches) {
+    begin_coming(which);
+    begin_resident(s_.whole ? "true" : "at < length");
+    fetches();
+    w_.body.end();
+    w_.body.end();
+    w_.body.end();
   }
 
   void after_rows() {
+    if (ring_.any()) ring_.next();
     if (s_.threads_per_row > 32 && !passes_.accumulators.empty()) w_.body.line("fxf_barrier();");  // the next round writes the same scratch
     w_.body.end();
     columns_.store();
@@ -140,19 +195,27 @@ class Rows {
     return needed(fusion_, roots, rows);
   }
 
-  /// Packs that the first pass or several passes read are loaded once, before anything else.
-  void load_resident() {
+  /// Packs that the first pass or several passes read: they are loaded once a row.
+  std::vector<std::uint32_t> repeated() const {
     std::vector<int> uses(fusion_.body.size(), 0);
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       for (std::uint32_t id : ids_of(pass)) uses[id] += pass == 0 ? 2 : 1;
     }
-    // An indexed load needs its row's index first.
-    row_values(0);
     std::vector<std::uint32_t> again;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (uses[id] >= 2 && is_full_pack(id) && !is_held(id)) again.push_back(id);
     }
-    hold(again, "live && at < length");
+    return again;
+  }
+
+  void load_resident() {
+    const std::string guard = s_.whole ? "live" : "live && at < length";
+    if (ring_.any()) {
+      ring_.take([&] { begin_resident(guard); }, [&] { w_.body.end(), w_.body.end(); });
+      held_.insert(held_.end(), ring_.ids().begin(), ring_.ids().end());
+    }
+    row_values(0);  // an indexed load needs its row's index first
+    hold(repeated(), guard);
   }
 
   void positions() {
@@ -165,7 +228,7 @@ class Rows {
 
   void begin_packs() {
     if (resident_) {
-      begin_resident("live && at < length");
+      begin_resident(s_.whole ? "live" : "live && at < length");
       return;
     }
     if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
@@ -194,6 +257,19 @@ class Rows {
   /// Is every pack folded into the chain as it comes? Else each place of the packs has a chain of its own.
   bool is_chained(const Accumulator& state) const { return vector_ == 1 || w_.is_compensated(state); }
 
+  /// More elements a thread than it may also have unpacked, or as results: the registers of that would cost the SM a block.
+  bool holds_many() const {
+    constexpr int kUnpacked = 16;
+    return resident_ && s_.vectors_per_thread * vector_ > kUnpacked;
+  }
+
+  /// Makes the packs new to the compiler, which would else keep what the pass before made of them.
+  void renew(const std::vector<std::uint32_t>& ids) {
+    for (std::uint32_t id : ids) {
+      if (is_held(id)) w_.body.linef("FXF_UNROLL for (int k = 0; k < {}; ++k) fxf_renew(x{}[k], {});", s_.vectors_per_thread, id, w_.params.number("zero", 0));
+    }
+  }
+
   void declare_parts(const Accumulator& state) {
     w_.body.linef("{} part{}[{}];", w_.accumulator_type(state), state.expr, vector_);
     w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) part{}[e] = {};", vector_, state.expr, w_.accumulator_init(state));
@@ -219,13 +295,14 @@ class Rows {
       else declare_parts(*state);
     }
     std::vector<std::uint32_t> keeps;
-    if (resident_ && pass + 1 < passes_.count) {
+    if (resident_ && pass + 1 < passes_.count && !holds_many()) {
       for (std::uint32_t id : ids) {
         const Expr& expr = fusion_.body[id];
         if (expr.kind == ExprKind::Compute && expr.row->cost_special > 0 && passes_.full[id] && needed_after(pass, id)) keeps.push_back(id);
       }
     }
     for (std::uint32_t id : keeps) w_.body.linef("{} keep{}[{}];", register_type(fusion_.body[id].dtype), id, s_.vectors_per_thread * vector_);
+    if (pass > 0 && holds_many()) renew(ids);
     begin_packs();
     elements(pass, ids, states, outputs, keeps);
     end_packs();
@@ -346,9 +423,11 @@ class Rows {
   const Passes& passes_;
   std::vector<std::size_t> reduced_;
   std::vector<bool> available_;
-  std::vector<std::uint32_t> held_, kept_;
+  std::vector<std::uint32_t> held_, kept_, early_;
+  std::string blocks_;
   bool resident_, split_;
   ColumnFolds columns_;
+  PackRing ring_;
   std::size_t inner_ = 0;
   int vector_ = 1;
 };

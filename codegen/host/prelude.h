@@ -237,6 +237,9 @@ static inline float fxf_rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
 static inline double fxf_rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 static inline double fxf_sigmoid(double x) { return 1.0 / (1.0 + __builtin_exp(-x)); }
 
+// Names of the CUDA prelude for results that are rounded to 16 bits; here the exact functions are as good.
+#define FXF_NARROW(name, of) template <typename T> static inline T fxf_narrow_##name(T x) { return of; }
+
 // ---- libm
 
 extern "C" {
@@ -247,6 +250,10 @@ static inline double fxf_exp2(double x) { return exp2(x); }
 static inline double fxf_log(double x) { return log(x); }
 static inline double fxf_tanh(double x) { return tanh(x); }
 static inline double fxf_erf(double x) { return erf(x); }
+FXF_NARROW(exp, fxf_exp(x)) FXF_NARROW(exp2, fxf_exp2(x)) FXF_NARROW(sigmoid, fxf_sigmoid(x)) FXF_NARROW(sqrt, fxf_sqrt(x))
+FXF_NARROW(gelu, x * T(0.5) * (T(1) + fxf_erf(x * T(0.70710678118654752440))))
+FXF_NARROW(gelu_slope, T(0.5) * (T(1) + fxf_erf(x * T(0.70710678118654752440))) + x * fxf_exp(x * x * T(-0.5)) * T(0.39894228040143267794))
+template <typename T> static inline T fxf_narrow_div(T a, T b) { return a / b; }
 #define FXF_LIBM(name) FXF_BOTH(name, __builtin_##name##f, __builtin_##name)
 FXF_LIBM(acos) FXF_LIBM(acosh) FXF_LIBM(asin) FXF_LIBM(asinh) FXF_LIBM(atan) FXF_LIBM(atanh) FXF_LIBM(cos) FXF_LIBM(cosh)
 FXF_LIBM(erfc) FXF_LIBM(expm1) FXF_LIBM(lgamma) FXF_LIBM(log10) FXF_LIBM(log1p) FXF_LIBM(log2) FXF_LIBM(sin) FXF_LIBM(sinh)

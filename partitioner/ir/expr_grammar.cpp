@@ -18,7 +18,7 @@ constexpr int kMaxDepth = 200;  // rows are written by hand; deeper is an attack
 
 const std::vector<std::string_view>& binary_functions() {
   static const std::vector<std::string_view> names{"atan2", "copysign",  "div_floor", "div_trunc", "fmax", "fmin", "fmod", "hypot",
-                                                   "max",   "min",       "nextafter", "pow",       "remainder", "shl", "shr"};
+                                                   "max",   "min",       "narrow_div", "nextafter", "pow", "remainder", "shl", "shr"};
   return names;
 }
 
@@ -215,7 +215,8 @@ const std::vector<std::string_view>& prelude_functions() {
       "abs",  "acos",      "acosh", "asin",    "asinh", "atan",   "atan2",  "atanh", "ceil",      "copysign",  "cos",
       "cosh", "digamma",   "div_floor", "div_trunc", "erf", "erfc", "erfinv", "exp",  "exp2",      "expm1",     "floor",
       "fmax", "fmin",      "fmod",  "frac",    "hypot", "isfinite", "isinf", "isnan", "lgamma",   "log",       "log10",
-      "log1p", "log2",     "max",   "min",     "nextafter", "pow", "remainder", "rint", "rsqrt",  "shl",       "shr",
+      "log1p", "log2",     "max",   "min", "narrow_div", "narrow_exp", "narrow_exp2", "narrow_gelu",
+      "narrow_gelu_slope", "narrow_sigmoid", "narrow_sqrt", "nextafter", "pow", "remainder", "rint", "rsqrt",  "shl",       "shr",
       "sigmoid", "sign",   "signbit", "sin",   "sinh",  "sqrt",   "tan",    "tanh",  "trunc"};
   return names;
 }

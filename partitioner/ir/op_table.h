@@ -74,6 +74,7 @@ struct OpRow {
   std::vector<std::string> tensor_params;  // pointwise: the params that take part in broadcasting and promotion
   std::map<std::string, Attr, std::less<>> defaults;
   Expr expr_cuda, expr_host;        // pointwise; empty = not supported there
+  Expr expr_narrow;                 // pointwise, CUDA: where only a rounding to 16 bits sees the result; empty = as expr_cuda
   Expr pre, fold, post, init;       // reductions: holes {self}; {a},{b}; {acc},{n} and scalar params; init a literal
   bool arg_state = false;           // reductions whose state is (value, index): fold is the predicate "take {b}"
   std::string via;                  // composites

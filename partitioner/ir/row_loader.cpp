@@ -232,7 +232,7 @@ class Loader {
   void load_expressions() {
     if (row_.kind != OpKind::Composite) refuse("a kind other than composite", {"via"});
     else check(!row_.via.empty(), "via", "is missing: a composite names its decomposition");
-    if (row_.kind != OpKind::Pointwise) refuse("a kind other than pointwise", {"expr", "cuda", "host"});
+    if (row_.kind != OpKind::Pointwise) refuse("a kind other than pointwise", {"expr", "cuda", "host", "narrow"});
     if (row_.kind != OpKind::Pointwise && row_.kind != OpKind::Reduction) {
       refuse("a kind without an expression", {"numbers"});
     }
@@ -266,6 +266,10 @@ class Loader {
       }
     }
     check(!row_.tensor_params.empty(), "expr", "reads no tensor parameter");
+    if (!given("narrow")) return;
+    check(!row_.expr_cuda.empty(), "narrow", "stands for the CUDA expression, and there is none");
+    row_.expr_narrow = compile("narrow", row_.params);
+    for (const std::string& param : row_.params) check(!mentions(row_.expr_narrow, param) || mentions(row_.expr_cuda, param), "narrow", fmt::format("reads '{}', which the expression does not", param));
   }
 
   void load_reduction() {
@@ -329,7 +333,7 @@ class Loader {
 OpRow load_row(const RowFields& fields, ReadValue read_value) { return Loader(fields, read_value).run(); }
 
 const std::vector<std::string_view>& text_keys() {
-  static const std::vector<std::string_view> keys{"params", "numbers", "kind", "outputs", "dtypes",   "result", "expr",  "cuda",   "host",
+  static const std::vector<std::string_view> keys{"params", "numbers", "kind", "outputs", "dtypes",   "result", "expr",  "cuda",   "host",   "narrow",
                                                   "pre",    "init",    "fold", "post",    "via",      "fallback", "writes", "functional", "check", "strides"};
   return keys;
 }

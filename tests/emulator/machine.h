@@ -77,6 +77,14 @@ struct Machine {
     unsigned size;
   };
   std::vector<Write> writes;
+  struct Fetch {
+    char* to;
+    const char* from;
+    std::size_t bytes;
+    int commit;
+  };
+  std::vector<std::vector<Fetch>> fetches;  // of each thread, that have not been waited for
+  std::vector<int> commits;
 #ifdef FXF_EMU_ASAN
   const void* scheduler_bottom = nullptr;
   std::size_t scheduler_size = 0;
@@ -178,6 +186,8 @@ inline void run_block(unsigned block, const std::vector<int>& order) {
   ++machine.serial;
   ++machine.epoch;
   std::fill(machine.parity.begin(), machine.parity.end(), 0);
+  for (auto& fetches : machine.fetches) fetches.clear();
+  std::fill(machine.commits.begin(), machine.commits.end(), 0);
   for (unsigned t = 0; t < machine.threads; ++t) start(machine.fibers[t]);
   do {
     for (int thread : order) {
@@ -202,6 +212,8 @@ inline void run(void (*body)(const void*), const void* params, const unsigned* g
   if (machine.fibers.size() < block[0]) machine.fibers.resize(block[0]);
   for (auto& words : machine.words) words.resize(block[0]);
   machine.parity.resize(block[0]);
+  machine.fetches.resize(block[0]);
+  machine.commits.resize(block[0]);
   unsigned long long random = 0x9e3779b97f4a7c15ull;
   const bool large = static_cast<unsigned long long>(grid[0]) * block[0] > (1u << 16);
   for (const Order kind : {Order::Up, Order::Down, Order::Mixed}) {
@@ -265,6 +277,28 @@ struct Shared {
   }
 };
 
+// Fetches land when they are waited for, not before: until then their place holds bytes that are no numbers.
+inline void fetch(char* to, const char* from, std::size_t bytes) {
+  std::memset(to, 0xff, bytes);
+  machine.fetches[machine.current].push_back({to, from, bytes, machine.commits[machine.current]});
+}
+inline void await_fetches(int under_way) {
+  auto& fetches = machine.fetches[machine.current];
+  std::vector<Machine::Fetch> rest;
+  for (const Machine::Fetch& fetch : fetches) {
+    if (fetch.commit < machine.commits[machine.current] - under_way) std::memcpy(fetch.to, fetch.from, fetch.bytes);
+    else rest.push_back(fetch);
+  }
+  fetches = std::move(rest);
+}
+inline void check_fetched(const char* from, std::size_t bytes) {
+  for (const auto& fetches : machine.fetches) {
+    for (const Machine::Fetch& fetch : fetches) {
+      if (fetch.to < from + bytes && from < fetch.to + fetch.bytes) fail("a pack is read before its fetch was waited for");
+    }
+  }
+}
+
 }  // namespace fxf_emu
 
 // ---- the functions that the rest of the prelude and kernels use ----------------------------------------------------------
@@ -273,6 +307,7 @@ struct Shared {
 #define FXF_PARAM
 #define FXF_UNROLL
 #define FXF_SHARED(type, name, count) static fxf_emu::Shared<type, count> name
+#define FXF_DYNAMIC(name) alignas(16) static char name[232448]
 #define FXF_TAKE(shared, at) (shared).take(at)
 #define FXF_PLACE(shared, at, value) (shared).place(at, value)
 #define FXF_EMULATED(entry)                                                                             \
@@ -304,6 +339,18 @@ FXF_INLINE unsigned fxf_bits(float value) {
   return bits;
 }
 FXF_INLINE unsigned fxf_mulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
+
+FXF_INLINE float fxf_flushing_exp2(float x) {
+  const float out = exp2f(x);
+  return out < 0x1p-126f ? 0.0f : out;
+}
+FXF_INLINE float fxf_flushing_reciprocal(float x) {
+  const float out = 1.0f / x;
+  return fabsf(out) < 0x1p-126f ? 0.0f : out;
+}
+FXF_INLINE float fxf_approx_sqrt(float x) { return sqrtf(x); }
+FXF_INLINE float fxf_nan_max(float a, float b) { return a < b || b != b ? b : a; }
+FXF_INLINE float fxf_nan_min(float a, float b) { return b < a || b != b ? b : a; }
 
 FXF_INLINE unsigned fxf_shuffle_word(unsigned word, int mask) {
   auto& machine = fxf_emu::machine;
@@ -381,6 +428,21 @@ FXF_INLINE void fxf_store_pack(S* to, const fxf_pack<S, N>& pack) {
   fxf_check_pack<fxf_pack<S, N>>(to);
   fxf_emu::note_write(to, sizeof pack);
   for (int e = 0; e < N; ++e) to[e] = pack.at[e];
+}
+template <class Pack, class S>
+FXF_INLINE void fxf_fetch(char* to, const S* from) {
+  fxf_check_pack<Pack>(from);
+  fxf_emu::fetch(to, reinterpret_cast<const char*>(from), sizeof(Pack));
+}
+FXF_INLINE void fxf_commit_fetches() { ++fxf_emu::machine.commits[fxf_emu::machine.current]; }
+template <int N>
+FXF_INLINE void fxf_await_fetches() { fxf_emu::await_fetches(N); }
+template <class Pack>
+FXF_INLINE Pack fxf_fetched(const char* from) {
+  fxf_emu::check_fetched(from, sizeof(Pack));
+  Pack pack;
+  std::memcpy(static_cast<void*>(&pack), from, sizeof pack);
+  return pack;
 }
 template <class T>
 FXF_INLINE T fxf_get_fresh(const T* from) { return *from; }

@@ -4,7 +4,7 @@ struct Params {
   long long n[4];
 };
 
-FXF_KERNEL(128) fxfuser_pointwise_4f73ab0b(const FXF_PARAM Params p) {
+FXF_KERNEL(128) fxfuser_pointwise_b0d553b7(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];
@@ -21,7 +21,7 @@ FXF_KERNEL(128) fxfuser_pointwise_4f73ab0b(const FXF_PARAM Params p) {
     const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
     const float v1 = fxf_get(in1, i1);
     const float v2 = v0 + 1.0f * v1;  // add
-    const float v3 = v2 * (float)(0.5f) * ((float)(1.0f) + fxf_erf(v2 * (float)(0.70710677f)));  // gelu_erf
+    const float v3 = fxf_narrow_gelu(v2);  // gelu_erf
     fxf_put(out0, i0 * out0_stride0 + i1, v3);
   }
 }

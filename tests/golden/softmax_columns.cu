@@ -4,7 +4,7 @@ struct Params {
   long long n[5];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_805b648a(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_reduction_de410ceb(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   const int tiles = (int)p.n[0];
@@ -19,29 +19,62 @@ FXF_KERNEL(512) fxfuser_reduction_805b648a(const FXF_PARAM Params p) {
   const auto fold1 = [](float a, float b) { return (float)(fxf_max(a, b)); };
   float acc1[4];
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = -(FXF_INF_F);
-  for (int first = deep; live && first < length; first += 128) {
-    float run1[32];
-    FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = -(FXF_INF_F);
-    FXF_UNROLL
-    for (int u = 0; u < 8; ++u) {
-      const int at = first + u * 16;
-      if (at < length) {
+  {
+    int first = deep;
+    for (; live && first + 112 < length; first += 128) {
+      fxf_pack<float, 4> x0[8];
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16;
         const int i0 = at;
-        const auto x0 = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+        x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+      }
+      float run1[32];
+      FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = -(FXF_INF_F);
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16;
+        const int i0 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const float v0 = fxf_get(x0, e);
+          const float v0 = fxf_get(x0[u], e);
           run1[e * 8 + u] = fxf_max(run1[e * 8 + u], (v0));
         }
       }
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
     }
-    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
+    if (live && first < length) {
+      fxf_pack<float, 4> x0[8];
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16 < length ? first + u * 16 : length - 1;
+        const int i0 = at;
+        x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+      }
+      float run1[32];
+      FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = -(FXF_INF_F);
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16;
+        if (at < length) {
+          const int i0 = at;
+          FXF_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float v0 = fxf_get(x0[u], e);
+            run1[e * 8 + u] = fxf_max(run1[e * 8 + u], (v0));
+          }
+        }
+      }
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
+    }
   }
   typedef float state1;
   FXF_SHARED(state1, scratch1, 2048);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, fold1);
+  for (int e = deep; e < 4; e += 16) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<16>(scratch1, e * 32 + lane, 128, fold1));
+  fxf_barrier();
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = FXF_TAKE(scratch1, e * 32 + lane);
   float r1[4];  // amax
   FXF_UNROLL for (int e = 0; e < 4; ++e) r1[e] = (float)(acc1[e]);
   if (live && deep == 0) {
@@ -93,7 +126,7 @@ struct Params {
   long long n[5];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_34da5937(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   const int tiles = (int)p.n[0];
@@ -109,29 +142,62 @@ FXF_KERNEL(512) fxfuser_reduction_34da5937(const FXF_PARAM Params p) {
   const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   fxf_sum<float> acc1[4];
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
-  for (int first = deep; live && first < length; first += 128) {
-    float run1[32];
-    FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
-    FXF_UNROLL
-    for (int u = 0; u < 8; ++u) {
-      const int at = first + u * 16;
-      if (at < length) {
+  {
+    int first = deep;
+    for (; live && first + 112 < length; first += 128) {
+      fxf_pack<float, 4> x0[8];
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16;
         const int i0 = at;
-        const auto x0 = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+        x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+      }
+      float run1[32];
+      FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16;
+        const int i0 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const float v0 = fxf_get(x0, e);
+          const float v0 = fxf_get(x0[u], e);
           run1[e * 8 + u] = run1[e * 8 + u] + (v0);
         }
       }
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
     }
-    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
+    if (live && first < length) {
+      fxf_pack<float, 4> x0[8];
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16 < length ? first + u * 16 : length - 1;
+        const int i0 = at;
+        x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+      }
+      float run1[32];
+      FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 16;
+        if (at < length) {
+          const int i0 = at;
+          FXF_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float v0 = fxf_get(x0[u], e);
+            run1[e * 8 + u] = run1[e * 8 + u] + (v0);
+          }
+        }
+      }
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
+    }
   }
   typedef fxf_sum<float> state1;
   FXF_SHARED(state1, scratch1, 2048);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, join1);
+  for (int e = deep; e < 4; e += 16) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<16>(scratch1, e * 32 + lane, 128, join1));
+  fxf_barrier();
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = FXF_TAKE(scratch1, e * 32 + lane);
   float r1[4];  // sum
   FXF_UNROLL for (int e = 0; e < 4; ++e) r1[e] = (float)(fxf_total(acc1[e]));
   if (live && deep == 0) {

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 32, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 64, cluster 1, compensated sums, grain 1
 struct Params {
   void* ptr[3];
   long long n[8];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_8a465848(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_2bd3fef6(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -25,29 +25,62 @@ FXF_KERNEL(512) fxfuser_reduction_8a465848(const FXF_PARAM Params p) {
   const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   fxf_sum<float> acc1[4];
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
-  for (int first = low + deep; live && first < high; first += 128) {
-    float run1[32];
-    FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
-    FXF_UNROLL
-    for (int u = 0; u < 8; ++u) {
-      const int at = first + u * 16;
-      if (at < high) {
+  {
+    int first = low + deep;
+    for (; live && first + 56 < high; first += 64) {
+      fxf_pack<float, 4> x0[8];
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 8;
         const int i0 = at;
-        const auto x0 = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+        x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+      }
+      float run1[32];
+      FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 8;
+        const int i0 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const float v0 = fxf_get(x0, e);
+          const float v0 = fxf_get(x0[u], e);
           run1[e * 8 + u] = run1[e * 8 + u] + (v0);
         }
       }
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
     }
-    FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
+    if (live && first < high) {
+      fxf_pack<float, 4> x0[8];
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 8 < high ? first + u * 8 : high - 1;
+        const int i0 = at;
+        x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
+      }
+      float run1[32];
+      FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
+      FXF_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const int at = first + u * 8;
+        if (at < high) {
+          const int i0 = at;
+          FXF_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float v0 = fxf_get(x0[u], e);
+            run1[e * 8 + u] = run1[e * 8 + u] + (v0);
+          }
+        }
+      }
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
+    }
   }
   typedef fxf_sum<float> state1;
-  FXF_SHARED(state1, scratch1, 2048);
+  FXF_SHARED(state1, scratch1, 1024);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_fold_column<16>(scratch1, e * 32 + lane, 128, join1);
+  for (int e = deep; e < 4; e += 8) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<8>(scratch1, e * 32 + lane, 128, join1));
+  fxf_barrier();
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = FXF_TAKE(scratch1, e * 32 + lane);
   if (live && deep == 0) {
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
@@ -56,7 +89,7 @@ FXF_KERNEL(512) fxfuser_reduction_8a465848(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_8a465848_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_2bd3fef6_finish(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];

@@ -7,6 +7,7 @@
 #define FXF_PARAM __grid_constant__
 #define FXF_UNROLL _Pragma("unroll")
 #define FXF_SHARED(type, name, count) __shared__ type name[count]
+#define FXF_DYNAMIC(name) extern __shared__ __align__(16) char name[]
 #define FXF_TAKE(shared, at) (shared)[at]
 #define FXF_PLACE(shared, at, value) (shared)[at] = (value)
 
@@ -22,6 +23,42 @@ FXF_INLINE void fxf_barrier() { __syncthreads(); }
 FXF_INLINE float fxf_from_bits(unsigned bits) { return __uint_as_float(bits); }
 FXF_INLINE unsigned fxf_bits(float value) { return __float_as_uint(value); }
 FXF_INLINE unsigned fxf_mulhi(unsigned a, unsigned b) { return __umulhi(a, b); }
+
+// Approximations of the machine, within 2 units of the last place; the flushing ones give 0 for results below 2^-126.
+FXF_INLINE float fxf_flushing_exp2(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+FXF_INLINE float fxf_flushing_reciprocal(float x) {
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+FXF_INLINE float fxf_approx_sqrt(float x) {
+  float out;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+// The larger and the smaller; a NaN wins.
+FXF_INLINE float fxf_nan_max(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float out;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));
+  return out;
+#else
+  return a < b || b != b ? b : a;
+#endif
+}
+FXF_INLINE float fxf_nan_min(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float out;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));
+  return out;
+#else
+  return b < a || b != b ? b : a;
+#endif
+}
 
 // The value of the lane whose number differs in the bits of `mask`; every lane of the warp takes part.
 FXF_INLINE unsigned fxf_shuffle_word(unsigned word, int mask) { return __shfl_xor_sync(0xffffffffu, word, mask); }
@@ -145,6 +182,41 @@ FXF_INLINE fxf_pack<S, N> fxf_load(const S* from) {
 template <int N, class S>
 FXF_INLINE void fxf_store_pack(S* to, const fxf_pack<S, N>& pack) {
   fxf_copy_pack<fxf_pack<S, N> >(to, &pack);
+}
+
+// A pack on its way from global to dynamic shared memory, in the fetches since the last commit. fxf_await_fetches<N> waits until at
+// most the last N commits of this thread are under way; the others' packs can then be had by the thread that fetched them.
+template <class Pack, class S>
+FXF_INLINE void fxf_fetch(char* to, const S* from) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(Pack) % 4 == 0) {
+    constexpr int kBytes = sizeof(Pack) % 16 == 0 ? 16 : sizeof(Pack) % 8 == 0 ? 8 : 4;
+    FXF_UNROLL
+    for (int at = 0; at < (int)sizeof(Pack); at += kBytes) {
+      const unsigned slot = (unsigned)__cvta_generic_to_shared(to + at);
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(slot), "l"((const char*)from + at), "n"(kBytes) : "memory");
+    }
+    return;
+  }
+#endif
+  fxf_copy_pack<Pack>(to, from);
+}
+FXF_INLINE void fxf_commit_fetches() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N>
+FXF_INLINE void fxf_await_fetches() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+template <class Pack>
+FXF_INLINE Pack fxf_fetched(const char* from) {
+  Pack pack;
+  fxf_copy_pack<Pack>(&pack, from);
+  return pack;
 }
 
 // What another block wrote in this launch: past the first-level cache.

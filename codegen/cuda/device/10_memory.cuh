@@ -87,6 +87,21 @@ FXF_INLINE void fxf_store(S* to, const R (&value)[N]) {
   fxf_store_pack<N>(to, fxf_pack_of(to, value));
 }
 
+// The same pack, in a way that no compiler sees through: `zero` is a kernel argument.
+template <class S, int N, class I>
+FXF_INLINE void fxf_renew(fxf_pack<S, N>& pack, I zero) {
+  constexpr int kWords = (int)(sizeof(pack) / 4);
+  union Words {
+    fxf_pack<S, N> pack;
+    unsigned word[kWords > 0 ? kWords : 1];
+    __device__ Words() {}
+  } words;
+  words.pack = pack;
+  FXF_UNROLL
+  for (int w = 0; w < kWords; ++w) words.word[w] ^= (unsigned)zero;
+  pack = words.pack;
+}
+
 // Quotient by a divisor whose multiplier was made with the plan: right for 0 <= n < 2^31. The shift is in the high word.
 FXF_INLINE int fxf_divide(int n, long long magic) {
   const unsigned value = (unsigned)n;
