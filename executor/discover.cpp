@@ -228,7 +228,7 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
     step.scalars.push_back(slot_of[fusion.inputs[input].value]);
     step.scalar_types.push_back(fusion.inputs[input].meta.dtype);
   }
-  for (const codegen::FusionOutput& output : fusion.outputs) step.outputs.push_back({slot_of[output.value], output.meta});
+  for (const codegen::FusionOutput& output : fusion.outputs) step.outputs.push_back({slot_of[output.value], output.meta, to_scalar_type(output.meta.dtype), to_device(output.meta.device)});
   step.ints = source.ints;
   step.launches = source.launches;
   step.workspace_bytes = source.workspace_bytes;

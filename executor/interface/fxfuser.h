@@ -56,12 +56,21 @@ struct Stats {
   std::map<std::string, std::uint64_t> miss_reasons;
 };
 
+/// The lock that a host holds while it calls (Python's GIL): given up around long work and waits, kept for a short launch.
+class HostLock {
+ public:
+  virtual ~HostLock() = default;
+  virtual void give_up() = 0;
+  virtual void take_back() = 0;
+};
+
 /// One imported module: verdicts, plans and report. Callable from many threads.
 class Program {
  public:
   virtual ~Program() = default;
   /// `inputs`: the graph's inputs in order, then its constants. Fills `outputs` with the flattened results.
-  virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
+  /// `lock` may be null.
+  virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock = nullptr) = 0;
   /// Every node by itself through ATen, with the caller's dispatch state: what `run` is compared with, and what a host calls
   /// that has no module of its own when `run` answers RunOriginal.
   virtual void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
