@@ -6,6 +6,7 @@
 #include "bindings/compiled_graph.h"
 #include "bindings/execute.h"
 #include "bindings/graph_builder.h"
+#include "bindings/graph_capture.h"
 #include "bindings/handle.h"
 #include "bindings/overrides.h"
 
@@ -18,5 +19,6 @@ PYBIND11_MODULE(_C, module) {
   fxfuser::bindings::bind_handles(module);
   fxfuser::bindings::bind_overrides(module);
   fxfuser::bindings::bind_service(module);
+  fxfuser::bindings::bind_graph_capture(module);
   fxfuser::bindings::bind_frontend(module);
 }

@@ -6,6 +6,7 @@
 
 #include "executor/aten_bridge.h"
 #include "executor/discover.h"
+#include "executor/plan_graph.h"
 #include "executor/propagate.h"
 #include "executor/settle.h"
 #include "partitioner/functionalize.h"
@@ -48,14 +49,14 @@ ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(se
   }
   session.ops.bind(graph_);
   keep_.assign(graph_.values.size(), false);
-  for (ir::ValueId input : graph_.inputs) keep_[input] = true;
-  for (const ir::Constant& constant : graph_.constants) keep_[constant.value] = true;
+  input_slots_ = graph_.inputs;
+  for (const ir::Constant& constant : graph_.constants) input_slots_.push_back(constant.value);
+  for (SlotId slot : input_slots_) keep_[slot] = true;
 }
 
 Slots ProgramImpl::frame(std::span<const c10::IValue> inputs, std::size_t slots) const {
   Slots out(slots);
-  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) out[graph_.inputs[i]] = inputs[i];
-  for (std::size_t i = 0; i < graph_.constants.size(); ++i) out[graph_.constants[i].value] = inputs[graph_.inputs.size() + i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) out[input_slots_[i]] = inputs[i];
   return out;
 }
 
@@ -239,14 +240,14 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
     return refuse(options, std::move(result));
   }
   const auto plan = options.use_python_fusion_cache ? plans_.find(call.signature, options, session_.kernels.version()) : nullptr;
-  const bool brief = plan != nullptr && plan->brief;
+  const bool brief = plan != nullptr && plan->brief && plan->graph == nullptr;  // a capture takes the lock while others wait for the graph
   const Unlocked unlocked(brief ? nullptr : lock);
   if (session_.recording) call.counters.kernels = &call.names;
   std::string miss;
   if (plan != nullptr) miss = run_plan(*plan, call);
   else miss = run_miss(call, result);
   session_.count_call(miss);
-  session_.count_steps({call.counters.launches_cuda, call.counters.launches_host, call.counters.aten_steps, call.counters.view_steps, call.counters.missing_kernels}, call.counters.kernels);
+  session_.count_steps({call.counters.launches_cuda, call.counters.launches_host, call.counters.aten_steps, call.counters.view_steps, call.counters.missing_kernels, call.counters.graph_replays}, call.counters.kernels);
   return result;
 }
 
@@ -271,6 +272,7 @@ auto ProgramImpl::settled(Slots& slots, const RunCounters& counters, Work&& work
 }
 
 std::string ProgramImpl::run_plan(const Plan& plan, Call& call) {
+  if (plan.graph != nullptr && plan.graph->run({plan, call.inputs, graph_.inputs.size(), input_slots_, session_.graph_capture.get()}, call.outputs, call.counters)) return {};
   Slots slots = frame(call.inputs, plan.slot_count);
   const auto from = settled(slots, call.counters, [&] { return plan.run(slots, call.counters); });
   if (!from) {
@@ -305,6 +307,11 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   }
   set_lifetimes(plan, keep);
   plan.brief = is_brief(plan);
+  if (call.options.cuda_graph) {
+    plan.graph = std::make_shared<PlanGraph>();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    last_graph_ = plan.graph;
+  }
   if (call.options.use_python_fusion_cache) plans_.remember(call.signature, call.options, std::make_shared<const Plan>(std::move(plan)));
   return miss;
 }

@@ -61,10 +61,12 @@ class ProgramImpl final : public Program {
 
   Session& session_;
   ir::Graph graph_;  // functional, with the forecast
+  std::vector<SlotId> input_slots_;  // of inputs and constants, in order
   std::vector<bool> keep_;  // slots of inputs and constants
   std::vector<std::size_t> written_;  // which inputs (constants after them) the graph writes
   PlanCache plans_;
-  std::mutex mutex_;  // of the classes
+  std::mutex mutex_;  // of what follows
+  std::weak_ptr<PlanGraph> last_graph_;  // of the plan made last under `cuda_graph`
   std::list<std::pair<std::string, std::shared_ptr<Class>>> classes_;
 };
 

@@ -91,6 +91,7 @@ void Session::count_steps(const PlanCounters& counters, const std::vector<std::s
   add(running_.launches_host, counters.launches_host);
   add(running_.aten_steps, counters.aten_steps);
   add(running_.view_steps, counters.view_steps);
+  add(running_.graph_replays, counters.graph_replays);
   if (counters.missing_kernels == 0 && names == nullptr) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_.missing_kernels += counters.missing_kernels;
@@ -107,6 +108,7 @@ Stats Session::stats() {
   out.launches_host = running_.launches_host;
   out.aten_steps = running_.aten_steps;
   out.view_steps = running_.view_steps;
+  out.graph_replays = running_.graph_replays;
   out.calls = out.plan_hits + out.plan_misses + out.fallbacks;
   out.compiles = now.compiles - base_.compiles;
   out.memory_hits = now.memory_hits - base_.memory_hits;
@@ -118,7 +120,7 @@ void Session::reset_stats() {
   const CacheCounters now = kernels.counters();
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_ = Stats{};
-  for (std::atomic<std::uint64_t>* count : {&running_.plan_hits, &running_.launches_cuda, &running_.launches_host, &running_.aten_steps, &running_.view_steps}) *count = 0;
+  for (std::atomic<std::uint64_t>* count : {&running_.plan_hits, &running_.launches_cuda, &running_.launches_host, &running_.aten_steps, &running_.view_steps, &running_.graph_replays}) *count = 0;
   base_ = now;
 }
 

@@ -19,7 +19,7 @@
 namespace fxfuser::executor {
 
 struct PlanCounters {
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0, graph_replays = 0;
 };
 
 class Session {
@@ -36,6 +36,9 @@ class Session {
   std::string target_problem(codegen::Target target);
   /// What a user of a target that does run should know of this machine: a cache folder or a compiler that is not used.
   std::vector<std::string> machine_notes(codegen::Target target) const;
+
+  /// How the host program captures CUDA graphs; null while it has not said. Set once, at load.
+  std::shared_ptr<GraphCapture> graph_capture;
 
   /// CPU tensors take CUDA kernels that are emulated (tests).
   void emulate(codegen::Emulation emulation);
@@ -57,7 +60,7 @@ class Session {
   std::mutex mutex_;
   /// What every call counts: without the lock.
   struct Running {
-    std::atomic<std::uint64_t> plan_hits{0}, launches_cuda{0}, launches_host{0}, aten_steps{0}, view_steps{0};
+    std::atomic<std::uint64_t> plan_hits{0}, launches_cuda{0}, launches_host{0}, aten_steps{0}, view_steps{0}, graph_replays{0};
   };
   Running running_;
   Stats stats_;  // the rest

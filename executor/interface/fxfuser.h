@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -50,7 +51,7 @@ struct RunResult {
 /// Counters since start or the last reset; a cheap snapshot.
 struct Stats {
   std::uint64_t calls = 0, plan_hits = 0, plan_misses = 0, compiles = 0, memory_hits = 0, disk_hits = 0;
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0, graph_replays = 0;
   std::uint64_t missing_kernels = 0;  // not in the cache when a plan that may not compile was made
   std::map<std::string, std::uint64_t> kernels;        // launches by kernel name (only while recording is on)
   std::map<std::string, std::uint64_t> miss_reasons;
@@ -79,6 +80,22 @@ class Program {
   virtual std::string explain(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) = 0;
 };
 
+/// A CUDA graph that the host captured; its memory lives as long as this.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  /// The driver's handle of the executable graph.
+  virtual void* executable() const = 0;
+};
+
+/// Captures what `body` enqueues on the current stream, on a stream and from a memory pool of the host's own. `body` runs twice,
+/// first without a capture. Throws Error(Runtime) when it can't be captured.
+class GraphCapture {
+ public:
+  virtual ~GraphCapture() = default;
+  virtual std::unique_ptr<CapturedGraph> capture(int device, const std::function<void()>& body) = 0;
+};
+
 class Service {
  public:
   virtual ~Service() = default;
@@ -104,6 +121,8 @@ class Service {
   virtual std::string cache_problem() = 0;
   /// Where bindings found NVRTC (folders).
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
+  /// How this host program captures CUDA graphs; without it the option `cuda_graph` runs plainly.
+  virtual void set_graph_capture(std::shared_ptr<GraphCapture> capture) = 0;
   /// Compiles the text of a CUDA kernel for an architecture (90 for sm_90) without loading it; the size of the image in bytes.
   /// Throws Error(Runtime) with the compiler's log.
   virtual std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) = 0;
