@@ -18,6 +18,7 @@ import fxfuser.fx_import
 import torch
 import torch.fx
 from model_graphs import MODELS, load_graph, save_all
+from shapes import shapes
 from timing import facts, wall_ms
 from torch.utils import _pytree as pytree
 from tracing import trace
@@ -147,4 +148,4 @@ def compile_times(options: argparse.Namespace) -> dict[str, Any]:
     return {**facts(options.device), "set": "compile", "rows": rows}
 
 
-SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times, "trace": trace}
+SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times, "shapes": shapes, "trace": trace}

@@ -25,6 +25,7 @@ py::dict stats_dict() {
   out["kernel_memory_hits"] = stats.memory_hits;
   out["kernel_disk_hits"] = stats.disk_hits;
   out["fallbacks"] = stats.fallbacks;
+  out["graph_replays"] = stats.graph_replays;
   out["missing_kernels"] = stats.missing_kernels;
   out["kernels"] = stats.kernels;
   out["miss_reasons"] = stats.miss_reasons;

@@ -10,78 +10,12 @@
 #include "bindings/attr_convert.h"
 #include "bindings/call_values.h"
 #include "bindings/handle.h"
-#include "bindings/option_values.h"
 #include "bindings/overrides.h"
 #include "executor/interface/fxfuser.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::bindings {
 namespace {
-
-struct Call {
-  PyObject* module = nullptr;
-  PyObject* const* args = nullptr;
-  Py_ssize_t count = 0;
-  PyObject* executor = nullptr;    // borrowed; null: the default
-  PyObject* parameters = nullptr;  // borrowed; null: none
-  py::object kwargs;               // the module's own keyword arguments; null when there are none
-};
-
-/// Arguments that can be compared without running Python code and can't change afterwards: a name, or a dictionary of flags and
-/// names.
-bool is_fixed(PyObject* parameters) {
-  if (parameters == nullptr || PyUnicode_CheckExact(parameters)) return true;
-  if (!PyDict_CheckExact(parameters)) return false;
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(parameters, &at, &key, &value) != 0;) {
-    if (!PyUnicode_CheckExact(key) || !(PyBool_Check(value) || value == Py_None || PyUnicode_CheckExact(value))) return false;
-  }
-  return true;
-}
-
-bool are_equal(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (a == nullptr || b == nullptr || Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
-  if (!PyDict_CheckExact(a) || PyDict_Size(a) != PyDict_Size(b)) return false;
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(a, &at, &key, &value) != 0;) {
-    PyObject* other = PyDict_GetItem(b, key);
-    if (other != value && (other == nullptr || !PyUnicode_CheckExact(value) || !PyUnicode_CheckExact(other) || PyUnicode_Compare(value, other) != 0)) return false;
-  }
-  return true;
-}
-
-using OptionsPointer = std::shared_ptr<const executor::Options>;
-
-/// What the last call's arguments meant; guarded by the GIL. A call keeps its options while others replace these.
-struct LastOptions {
-  py::object executor, parameters;
-  OptionsPointer options;
-};
-
-OptionsPointer options_of(const Call& call) {
-  static auto* last = new LastOptions();  // never destroyed, Python may be gone by then
-  const bool fixed = is_fixed(call.parameters);
-  if (fixed && last->options != nullptr && are_equal(call.executor, last->executor.ptr()) && are_equal(call.parameters, last->parameters.ptr())) return last->options;
-  std::string name = "nvfuser";
-  if (call.executor != nullptr) {
-    FXF_CHECK(PyUnicode_Check(call.executor), Type, "executor must be a string, not {}", Py_TYPE(call.executor)->tp_name);
-    name = py::cast<std::string>(py::handle(call.executor));
-  }
-  executor::ParsedOptions parsed = service().parse_options(name, call.parameters == nullptr ? OptionValues{} : option_values(py::handle(call.parameters)));
-  warn(parsed.warnings, PyExc_UserWarning);
-  auto options = std::make_shared<const executor::Options>(std::move(parsed.options));
-  if (!fixed || !parsed.warnings.empty()) return options;  // a warned call warns again
-  LastOptions fresh;
-  if (call.executor != nullptr) fresh.executor = py::reinterpret_borrow<py::object>(call.executor);
-  if (call.parameters != nullptr) {
-    fresh.parameters = PyDict_Check(call.parameters) ? py::reinterpret_steal<py::object>(PyDict_Copy(call.parameters)) : py::reinterpret_borrow<py::object>(call.parameters);
-  }
-  fresh.options = options;
-  std::swap(*last, fresh);
-  return options;
-}
 
 py::object kwargs_of(const Call& call) { return call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs; }
 
@@ -167,6 +101,15 @@ py::object run_for(PyObject* object, const Call& call, const executor::Options& 
   return run_original(call, args, count);
 }
 
+class Gil final : public HostLock {
+ public:
+  void give_up() override { state_ = PyEval_SaveThread(); }
+  void take_back() override { PyEval_RestoreThread(state_); }
+
+ private:
+  PyThreadState* state_ = nullptr;
+};
+
 py::object run_program(const Call& call, const Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
                        PyObject* const* args, Py_ssize_t arg_count) {
   c10::SmallVector<c10::IValue, 16> inputs(static_cast<std::size_t>(count) + handle.constants.size());
@@ -181,11 +124,8 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
   }
   std::shared_ptr<Program> program = handle.program;  // the module may die during the call
   std::vector<c10::IValue> outputs;
-  RunResult result;
-  {
-    py::gil_scoped_release released;
-    result = program->run(options, inputs, outputs);
-  }
+  Gil gil;
+  RunResult result = program->run(options, inputs, outputs, &gil);
   warn_of_fallback(result.warnings);
   if (result.status == RunStatus::RunOriginal) return run_original(call, args, arg_count);
   return results(handle, std::move(outputs));
@@ -209,7 +149,7 @@ std::shared_ptr<Handle> handle_of(PyObject* module) {
 }
 
 py::object execute_call(const Call& call) {
-  const OptionsPointer held_options = options_of(call);
+  const OptionsPointer held_options = call.options != nullptr ? call.options : options_of(call.executor, call.parameters);
   const executor::Options& options = *held_options;
   if (options.mode == executor::Mode::Aten) {
     // Named-tuple nodes don't run as they are; everything else is the module itself.
@@ -261,6 +201,8 @@ py::object execute_call(const Call& call) {
                      static_cast<Py_ssize_t>(original.size()));
 }
 
+}  // namespace
+
 void set_python_error(const Error& error) {
   PyObject* type = PyExc_RuntimeError;
   switch (error.kind()) {
@@ -273,8 +215,28 @@ void set_python_error(const Error& error) {
   PyErr_SetString(type, error.what());
 }
 
-PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+bool add_keyword(Call& call, PyObject* name, PyObject* value) {
+  if (call.kwargs.ptr() == nullptr) call.kwargs = py::reinterpret_steal<py::object>(PyDict_New());
+  return call.kwargs.ptr() != nullptr && PyDict_SetItem(call.kwargs.ptr(), name, value) == 0;
+}
+
+PyObject* run_call(const Call& call) {
   HANDLE_TH_ERRORS
+  try {
+    return execute_call(call).release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  } catch (const Error& error) {
+    set_python_error(error);
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+namespace {
+
+PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
   Call call;
   if (nargs < 1) {
     PyErr_SetString(PyExc_TypeError, "execute(gm, *args, executor='nvfuser', executor_parameters=None): the module is missing");
@@ -293,21 +255,11 @@ PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, P
       call.executor = value;
     } else if (key == parameters_name || PyUnicode_Compare(key, parameters_name) == 0) {
       call.parameters = value == Py_None ? nullptr : value;
-    } else {
-      if (call.kwargs.ptr() == nullptr) call.kwargs = py::dict();
-      if (PyDict_SetItem(call.kwargs.ptr(), key, value) < 0) return nullptr;
+    } else if (!add_keyword(call, key, value)) {
+      return nullptr;
     }
   }
-  try {
-    return execute_call(call).release().ptr();
-  } catch (py::error_already_set& error) {
-    error.restore();
-    return nullptr;
-  } catch (const Error& error) {
-    set_python_error(error);
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+  return run_call(call);
 }
 
 // The text signature line makes inspect.signature(fxfuser.execute) work.

@@ -1,12 +1,34 @@
 #pragma once
-// fxfuser.execute as a C function (fast call): guards, arguments and results, nothing else.
+// execute(gm, *args, executor=, executor_parameters=, **kwargs): the hit path from Python.
 
 #include <pybind11/pybind11.h>
 
+#include "bindings/call_options.h"
+#include "partitioner/ir/error.h"
+
 namespace fxfuser::bindings {
 
-void bind_execute(pybind11::module_& module);
-/// Turns fxfuser::Error into the Python exception of its kind.
+namespace py = pybind11;
+
+struct Call {
+  PyObject* module = nullptr;
+  PyObject* const* args = nullptr;
+  Py_ssize_t count = 0;
+  PyObject* executor = nullptr;    // borrowed; null: the default
+  PyObject* parameters = nullptr;  // borrowed; null: none
+  OptionsPointer options;          // what both mean; null: not parsed yet
+  py::object kwargs;               // the module's own keyword arguments; null when there are none
+};
+
+/// One more keyword argument of the module; false with a Python error set.
+bool add_keyword(Call& call, PyObject* name, PyObject* value);
+/// A new reference to what the module returns; null with a Python error set.
+PyObject* run_call(const Call& call);
+
+/// Sets the Python exception of an error's kind.
+void set_python_error(const Error& error);
+/// Turns fxfuser::Error into the Python exception of its kind where pybind11 calls us.
 void register_errors();
+void bind_execute(py::module_& module);
 
 }  // namespace fxfuser::bindings

@@ -1,6 +1,9 @@
 #include "executor/aten_bridge.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <array>
 
@@ -80,8 +83,12 @@ int alignment_of(const at::Tensor& tensor) {
   return address == 0 ? 16 : static_cast<int>(std::min<std::uintptr_t>(address & (~address + 1), 16));
 }
 
-at::Tensor allocate(const ir::TensorMeta& meta) {
-  return at::empty_strided(meta.sizes, meta.strides, at::TensorOptions().dtype(to_scalar_type(meta.dtype)).device(to_device(meta.device)));
+at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, const c10::Device& device) {
+  // Without the dispatcher: no mode that could take part is active in a plan, and what is allocated here is written in full.
+  if (device.is_cpu()) return at::detail::empty_strided_cpu(sizes, strides, dtype);
+  if (!device.is_cuda()) return at::empty_strided(sizes, strides, at::TensorOptions().dtype(dtype).device(device));
+  const c10::DeviceGuard guard(device);
+  return at::detail::empty_strided_generic(sizes, strides, c10::GetAllocator(c10::DeviceType::CUDA), c10::DispatchKeySet(c10::DispatchKey::CUDA), dtype);
 }
 
 }  // namespace fxfuser::executor

@@ -15,7 +15,7 @@ ir::TensorMeta meta_of(const at::Tensor& tensor);
 bool has_meta(const at::Tensor& tensor, const ir::TensorMeta& meta);
 /// Bytes that a pointer is aligned to, at most 16.
 int alignment_of(const at::Tensor& tensor);
-/// A tensor of this meta, uninitialised.
-at::Tensor allocate(const ir::TensorMeta& meta);
+/// An uninitialised tensor.
+at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, const c10::Device& device);
 
 }  // namespace fxfuser::executor

@@ -147,6 +147,14 @@ void AtenCall::for_each_input(const std::function<void(ir::ValueId)>& fn) const 
   }
 }
 
+std::string AtenCall::replay_problem() const {
+  if (handle_.schema().is_mutable()) return "writes its argument";
+  if (handle_.hasTag(at::Tag::nondeterministic_seeded)) return "draws random numbers";
+  if (handle_.hasTag(at::Tag::data_dependent_output) || handle_.hasTag(at::Tag::dynamic_output_shape)) return "waits for the device";
+  if (handle_.hasTag(at::Tag::cudagraph_unsafe)) return "may not be captured";
+  return {};
+}
+
 void AtenCall::run(Slots& slots) const {
   torch::jit::Stack stack;
   stack.reserve(arguments_.size());

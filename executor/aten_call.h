@@ -25,6 +25,8 @@ class AtenCall {
   void run(Slots& slots) const;
   const std::string& name() const { return name_; }
   const std::vector<ir::ValueId>& outputs() const { return outputs_; }
+  /// Why a captured call must not be replayed (random numbers, sizes that depend on data, writes); empty when it may.
+  std::string replay_problem() const;
   void for_each_input(const std::function<void(ir::ValueId)>& fn) const;
 
  private:

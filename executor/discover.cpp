@@ -107,6 +107,7 @@ void Discovery::prefetch() {
 Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
   plan_.slot_count = slots.size();
   plan_.cache_version = session_.kernels.version();
+  plan_.steps.reserve(lowered_.units.size() + lowered_.graph.write_backs.size());
   for (std::uint32_t unit = first; unit < lowered_.units.size(); ++unit) {
     const Unit& what = lowered_.units[unit];
     if (what.partition < 0) node(what.node, unit, slots, counters);
@@ -165,26 +166,35 @@ void Discovery::partition(std::size_t index, std::uint32_t unit, Slots& slots, R
     failed_[index] = partitioner::Reason{partitioner::ReasonCode::NoCompiler, problem};
     return through_aten(index, unit, slots, counters);
   }
-  std::vector<int> alignment;
-  for (ir::ValueId value : partition.inputs) alignment.push_back(slots[value].isTensor() ? alignment_of(slots[value].toTensor()) : 16);
-  GroupPlan group = plan_group(session_, lowered_, index, input_metas(partition, slots), alignment, options_, input_numbers(partition, slots));
-  if (group.refusal) {
-    // Shapes that eager refuses, for one: ATen raises what eager raises.
-    if (options_.mode == Mode::Strict) {
-      throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {}", lowered_.graph.node(partition.nodes[0]).name, to_string(*group.refusal)));
-    }
-    // Other shapes of this class may fuse, so the partition is not given up.
-    return through_aten(index, unit, slots, counters);
-  }
   try {
-    const auto kernels = kernels_of(group, partition, counters);
-    if (kernels.empty()) return through_aten(index, unit, slots, counters);
-    add_group(group, kernels, index, unit, slots, counters);
+    const PlannedGroup& group = planned(index, slots, counters);
+    // Shapes that eager refuses, for one: ATen raises what eager raises; other shapes of this class may fuse, so the partition is
+    // not given up.
+    if (group.plan.refusal || group.kernels.empty()) return through_aten(index, unit, slots, counters);
+    add_group(group.plan, group.kernels, index, unit, slots, counters);
   } catch (const Error& error) {
     if (options_.on_error == OnError::Raise || options_.mode == Mode::Strict || error.kind() == ErrorKind::Internal) throw;
     failed_[index] = partitioner::Reason{partitioner::ReasonCode::CompileFailed, error.what()};
     through_aten(index, unit, slots, counters);
   }
+}
+
+const Discovery::PlannedGroup& Discovery::planned(std::size_t index, const Slots& slots, RunCounters& counters) {
+  const partitioner::Partition& partition = lowered_.partitions[index];
+  PlannedGroup fresh;
+  fresh.metas = input_metas(partition, slots);
+  for (ir::ValueId value : partition.inputs) fresh.alignment.push_back(slots[value].isTensor() ? alignment_of(slots[value].toTensor()) : 16);
+  fresh.numbers = input_numbers(partition, slots);
+  const auto [first, last] = groups_.equal_range(lowered_.twin_of[index]);
+  for (auto at = first; at != last; ++at) {
+    if (at->second.metas == fresh.metas && at->second.alignment == fresh.alignment && at->second.numbers == fresh.numbers) return at->second;
+  }
+  fresh.plan = plan_group(session_, lowered_, index, fresh.metas, fresh.alignment, options_, fresh.numbers);
+  if (fresh.plan.refusal && options_.mode == Mode::Strict) {
+    throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {}", lowered_.graph.node(partition.nodes[0]).name, to_string(*fresh.plan.refusal)));
+  }
+  if (!fresh.plan.refusal) fresh.kernels = kernels_of(fresh.plan, partition, counters);
+  return groups_.emplace(lowered_.twin_of[index], std::move(fresh))->second;
 }
 
 std::vector<SlotId> Discovery::place_values(const GroupPlan& group, const partitioner::Partition& partition, Slots& slots) {
@@ -228,7 +238,7 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
     step.scalars.push_back(slot_of[fusion.inputs[input].value]);
     step.scalar_types.push_back(fusion.inputs[input].meta.dtype);
   }
-  for (const codegen::FusionOutput& output : fusion.outputs) step.outputs.push_back({slot_of[output.value], output.meta});
+  for (const codegen::FusionOutput& output : fusion.outputs) step.outputs.push_back({slot_of[output.value], output.meta, to_scalar_type(output.meta.dtype), to_device(output.meta.device)});
   step.ints = source.ints;
   step.launches = source.launches;
   step.workspace_bytes = source.workspace_bytes;

@@ -2,6 +2,7 @@
 // A plan is discovered by running: ATen steps really run and their results' true metas are read; each partition is planned on
 // exact metas when it is reached, and what was done becomes the plan.
 
+#include <map>
 #include <optional>
 
 #include "executor/lower.h"
@@ -21,6 +22,16 @@ class Discovery {
   Plan run(Slots& slots, std::uint32_t first, RunCounters& counters);
 
  private:
+  /// What a group's plan depends on beside the class, and the plan with its kernels (none: a kernel is missing).
+  struct PlannedGroup {
+    std::vector<ir::TensorMeta> metas;
+    std::vector<int> alignment;
+    std::vector<std::optional<std::int64_t>> numbers;
+    GroupPlan plan;
+    std::vector<std::shared_ptr<CompiledKernel>> kernels;
+  };
+  /// Plans a partition on the values at hand, or finds that an equal one was planned on equal inputs.
+  const PlannedGroup& planned(std::size_t index, const Slots& slots, RunCounters& counters);
   void partition(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
   void node(ir::NodeId id, std::uint32_t unit, Slots& slots, RunCounters& counters);
   void through_aten(std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
@@ -40,6 +51,7 @@ class Discovery {
   std::vector<std::optional<partitioner::Reason>>& failed_;
   const Options& options_;
   Plan plan_;
+  std::multimap<std::uint32_t, PlannedGroup> groups_;  // of this run, by twin
 };
 
 /// Geometry of a view inside a canonical graph, from a value back to `source`.

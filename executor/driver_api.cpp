@@ -27,6 +27,8 @@ struct Table {
   decltype(&cuModuleGetFunction) module_function = nullptr;
   decltype(&cuFuncSetAttribute) function_attribute = nullptr;
   decltype(&cuLaunchKernelEx) launch = nullptr;
+  decltype(&cuGraphLaunch) graph_launch = nullptr;
+  decltype(&cuStreamIsCapturing) is_capturing = nullptr;
   decltype(&cuGetErrorString) error_string = nullptr;
   std::string why;
   bool ok = false;
@@ -52,6 +54,7 @@ Table load_table() {
          find(library, "cuCtxSetCurrent", t.context_set, t.why) && find(library, "cuModuleLoadData", t.module_load, t.why) &&
          find(library, "cuModuleUnload", t.module_unload, t.why) && find(library, "cuModuleGetFunction", t.module_function, t.why) &&
          find(library, "cuFuncSetAttribute", t.function_attribute, t.why) && find(library, "cuLaunchKernelEx", t.launch, t.why) &&
+         find(library, "cuGraphLaunch", t.graph_launch, t.why) && find(library, "cuStreamIsCapturing", t.is_capturing, t.why) &&
          find(library, "cuGetErrorString", t.error_string, t.why);
   if (!t.ok) return t;
   int count = 0;
@@ -152,6 +155,16 @@ void Driver::launch(DriverFunction function, const DriverLaunch& config, DriverS
   check(table().launch(&launch, static_cast<CUfunction>(function), arguments, nullptr), "cuLaunchKernelEx");
 }
 
+void Driver::launch_graph(DriverGraph graph, DriverStream stream) {
+  check(table().graph_launch(static_cast<CUgraphExec>(graph), static_cast<CUstream>(stream)), "cuGraphLaunch");
+}
+
+bool Driver::is_capturing(DriverStream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = table().is_capturing(static_cast<CUstream>(stream), &status);
+  return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;  // the legacy stream answers with an error while others capture
+}
+
 #else
 
 namespace {
@@ -168,6 +181,8 @@ DriverModule Driver::load(const std::string&) { without_cuda(); }
 void Driver::unload(DriverModule) {}
 DriverFunction Driver::function(DriverModule, const std::string&, unsigned) { without_cuda(); }
 void Driver::launch(DriverFunction, const DriverLaunch&, DriverStream, void*) { without_cuda(); }
+void Driver::launch_graph(DriverGraph, DriverStream) { without_cuda(); }
+bool Driver::is_capturing(DriverStream) { without_cuda(); }
 
 #endif
 

@@ -11,6 +11,7 @@ namespace fxfuser::executor {
 using DriverModule = void*;
 using DriverFunction = void*;
 using DriverStream = void*;
+using DriverGraph = void*;  // executable
 
 struct DriverLaunch {
   unsigned grid[3];
@@ -42,6 +43,9 @@ class Driver {
   static DriverFunction function(DriverModule module, const std::string& name, unsigned shared_bytes);
   /// `params`: the one by-value parameter of the kernel.
   static void launch(DriverFunction function, const DriverLaunch& config, DriverStream stream, void* params);
+  static void launch_graph(DriverGraph graph, DriverStream stream);
+  /// True while a capture takes what is enqueued on the stream, or may not be disturbed by it.
+  static bool is_capturing(DriverStream stream);
 };
 
 }  // namespace fxfuser::executor

@@ -52,19 +52,25 @@ void in_parallel(std::size_t count, std::size_t most, Work&& work) {
 
 }  // namespace
 
-std::string KernelCache::key_of(const KernelSource& source, int sm) const {
+std::string KernelCache::key_of(const KernelSource& source, int sm) {
+  const std::tuple wanted(source.target, source.eager_rounding, source.target == Target::Cuda ? sm : 0);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::string& prefix = prefixes_[wanted];
+  if (prefix.empty()) prefix = key_prefix(source, sm);
+  return prefix + source.text;
+}
+
+std::string KernelCache::key_prefix(const KernelSource& source, int sm) const {
   std::string key = kVersion;
   if (source.target == Target::Cuda && emulation_) {
     key += fmt::format("\nemulated {} {}\n{}", ir::to_hex(ir::hash_bytes(emulation_->machine)), ir::to_hex(ir::hash_bytes(codegen::cuda_library())), joined(emulation_->flags));
   } else if (source.target == Target::Cuda) {
-    static const std::string prelude = ir::to_hex(ir::hash_bytes(codegen::cuda_prelude()));
-    key += fmt::format("\ncuda {}\nnvrtc {}\n{}", prelude, codegen::Nvrtc::version(), joined(codegen::Nvrtc::flags(sm, source.eager_rounding)));
+    key += fmt::format("\ncuda {}\nnvrtc {}\n{}", ir::to_hex(ir::hash_bytes(codegen::cuda_prelude())), codegen::Nvrtc::version(), joined(codegen::Nvrtc::flags(sm, source.eager_rounding)));
   } else {
-    static const std::string prelude = ir::to_hex(ir::hash_bytes(codegen::host_prelude()));
-    key += fmt::format("\nhost {}\n{} {}\n{}\n{}", prelude, joined(codegen::HostCompiler::command()), codegen::HostCompiler::version(),
+    key += fmt::format("\nhost {}\n{} {}\n{}\n{}", ir::to_hex(ir::hash_bytes(codegen::host_prelude())), joined(codegen::HostCompiler::command()), codegen::HostCompiler::version(),
                        joined(codegen::HostCompiler::flags(source.eager_rounding)), codegen::HostCompiler::cpu_features());
   }
-  return key + "\n" + source.text;
+  return key + "\n";
 }
 
 std::shared_ptr<CompiledKernel> KernelCache::find(const std::string& key) {

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -40,7 +42,10 @@ class KernelCache {
   void clear(bool disk);
   const DiskCache& disk() const { return disk_; }
   /// From now on CUDA kernels are compiled for the CPU (tests).
-  void emulate(codegen::Emulation emulation) { emulation_ = std::move(emulation); }
+  void emulate(codegen::Emulation emulation) {
+    emulation_ = std::move(emulation);
+    prefixes_.clear();
+  }
 
  private:
   struct Entry {
@@ -56,12 +61,15 @@ class KernelCache {
   void compile_host(Missing missing, CompileProgress& progress);
   codegen::Binary host_binary(const Missing& kernels) const;
   void compile_cuda(const Missing& missing, int sm, CompileProgress& progress);
-  std::string key_of(const codegen::KernelSource& source, int sm) const;
+  /// Everything that changes bytes; what comes before the text is the same for all kernels of a kind and is made once.
+  std::string key_of(const codegen::KernelSource& source, int sm);
+  std::string key_prefix(const codegen::KernelSource& source, int sm) const;
 
   DiskCache disk_;
   std::optional<codegen::Emulation> emulation_;
   mutable std::mutex mutex_;
   std::mutex compiling_;  // one compile at a time decides what is missing
+  std::map<std::tuple<codegen::Target, bool, int>, std::string> prefixes_;
   std::list<Entry> order_;  // most recent first
   std::unordered_map<std::string, std::list<Entry>::iterator> entries_;
   CacheCounters counters_;

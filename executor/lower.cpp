@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <queue>
 
+#include "executor/twins.h"
 #include "partitioner/decompose.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/text.h"
@@ -92,6 +93,7 @@ LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   for (std::size_t p = 0; p < out.partitions.size(); ++p) {
     for (ir::NodeId id : out.partitions[p].nodes) out.partition_of[id] = static_cast<std::int32_t>(p);
   }
+  out.twin_of = twins_of(out.graph, out.partitions);
   out.units = order_units(out);
   out.partition_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.dump.count("partition") > 0) {

@@ -24,6 +24,7 @@ struct LoweredGraph {
   std::vector<partitioner::Support> support;     // by node; pruned nodes carry their reason
   std::vector<partitioner::Partition> partitions;
   std::vector<std::int32_t> partition_of;        // by node, -1
+  std::vector<std::uint32_t> twin_of;            // by partition: see twins_of
   std::vector<Unit> units;                       // in an order in which they can run
   double partition_seconds = 0;
 };

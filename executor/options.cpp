@@ -67,6 +67,8 @@ const std::vector<OptionRow>& option_rows() {
        [](Options& o, const std::string& k, const Attr& v) {
          o.compile = as_choice<CompilePolicy>(k, v, {{"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
        }},
+      {{"cuda_graph", "bool", "False", "True captures a plan of static shapes after two calls and replays it; results are copied out, so they never change later"},
+       [](Options& o, const std::string& k, const Attr& v) { o.cuda_graph = as_flag(k, v); }},
       {{"deterministic", "bool", "False", "no choice that may change bits between two runs of the same program"},
        [](Options& o, const std::string& k, const Attr& v) { o.deterministic = as_flag(k, v); }},
       {{"dump", "list of str", "[]", "what to print on the way: fusion_ir, segmented_fusion, scheduler_params, cuda_kernel, host_kernel, partition, plan, launch_param"},

@@ -24,6 +24,7 @@ struct Options {
   Rounding rounding = Rounding::Default;
   CompilePolicy compile = CompilePolicy::Sync;
   OnError on_error = OnError::Fallback;
+  bool cuda_graph = false;
   bool deterministic = false;
   std::set<std::string> skip_ops;
   std::set<std::string> dump;

@@ -1,7 +1,6 @@
 #include "executor/plan.h"
 
 #include <ATen/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -42,8 +41,8 @@ bool guards_hold(const LaunchStep& step, const Slots& slots) {
 
 at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
   const auto device = step.device >= 0 ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
-  const auto options = at::TensorOptions().dtype(c10::ScalarType::Byte).device(device);
-  return zero ? at::zeros({bytes}, options) : at::empty({bytes}, options);
+  if (zero) return at::zeros({bytes}, at::TensorOptions().dtype(c10::ScalarType::Byte).device(device));
+  return allocate({bytes}, {1}, c10::ScalarType::Byte, device);
 }
 
 /// On the CPU, with poisoned outputs: what a kernel leaves unwritten shows.
@@ -63,7 +62,7 @@ bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
   c10::SmallVector<Word, 48> block;
   for (SlotId slot : step.pointers) block.push_back(word_of(slots[slot].toTensor().const_data_ptr()));
   for (const TensorOutput& output : step.outputs) {
-    at::Tensor tensor = allocate(output.meta);
+    at::Tensor tensor = allocate(output.meta.sizes, output.meta.strides, output.dtype, output.device);
     block.push_back(word_of(tensor.data_ptr()));
     slots[output.slot] = std::move(tensor);
   }
@@ -151,6 +150,17 @@ bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
   if (guard.isActive()) guard.before(step.name);
   counters.origin = step.origin;
   return std::visit(Runner{slots, counters}, step.what);
+}
+
+bool is_brief(const Plan& plan) {
+  constexpr std::int64_t kBriefBytes = 128 << 10;  // some ten microseconds of a host kernel
+  std::int64_t bytes = 0;
+  for (const Step& step : plan.steps) {
+    const auto* launch = std::get_if<LaunchStep>(&step.what);
+    if (launch != nullptr && (launch->target == codegen::Target::Host || launch->device < 0)) bytes += launch->bytes;
+    if (launch == nullptr && !std::holds_alternative<ViewStep>(step.what) && !std::holds_alternative<ScalarStep>(step.what)) return false;
+  }
+  return bytes <= kBriefBytes;
 }
 
 std::optional<std::uint32_t> Plan::run(Slots& slots, RunCounters& counters) const {

@@ -9,10 +9,12 @@
 namespace fxfuser::executor {
 
 struct RunCounters {
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0, graph_replays = 0;
   std::uint32_t origin = 0;                     // of the step that runs, or that raised
   std::vector<std::string>* kernels = nullptr;  // filled while recording is on
 };
+
+class PlanGraph;
 
 class Plan {
  public:
@@ -21,6 +23,8 @@ class Plan {
   std::vector<ir::Attr> outputs;
   // Kernels that were not in the cache and might not be compiled: with another version of the cache the plan is made anew.
   std::uint64_t missing_kernels = 0, cache_version = 0;
+  std::shared_ptr<PlanGraph> graph;  // set under the option cuda_graph
+  bool brief = false;  // only launches that are short on the calling thread, views and host numbers: it runs under the host's lock
 
   /// Runs the steps on a frame whose inputs and constants are set. Returns the unit to go on from as a miss when an ATen
   /// result's meta differs from what this plan was made for; nullopt when all ran.
@@ -31,6 +35,8 @@ class Plan {
 bool run_step(const Step& step, Slots& slots, RunCounters& counters);
 /// Sets free_after of every step: slots that nothing later reads. Inputs and outputs of the graph are never freed.
 void set_lifetimes(Plan& plan, const std::vector<bool>& keep);
+/// See Plan::brief.
+bool is_brief(const Plan& plan);
 /// What a step reads and writes.
 void for_each_read(const Step& step, const std::function<void(SlotId)>& fn);
 void for_each_write(const Step& step, const std::function<void(SlotId)>& fn);

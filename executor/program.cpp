@@ -1,16 +1,12 @@
 #include "executor/program.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/Tensor.h>
-#include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 
 #include "executor/aten_bridge.h"
-#include "executor/call_guards.h"
 #include "executor/discover.h"
+#include "executor/plan_graph.h"
 #include "executor/propagate.h"
 #include "executor/settle.h"
 #include "partitioner/functionalize.h"
@@ -19,16 +15,25 @@
 namespace fxfuser::executor {
 namespace {
 
-constexpr std::size_t kMaxPlans = 256;
 constexpr std::size_t kMaxClasses = 16;
 
-}  // namespace
+/// The host's lock is given up while this lives.
+class Unlocked {
+ public:
+  explicit Unlocked(HostLock* lock) : lock_(lock) {
+    if (lock_ != nullptr) lock_->give_up();
+  }
+  ~Unlocked() {
+    if (lock_ != nullptr) lock_->take_back();
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
 
-std::size_t ProgramImpl::SignatureHash::operator()(const Signature& words) const {
-  std::uint64_t hash = 0x9e3779b97f4a7c15ull;
-  for (std::int64_t word : words) hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xd6e8feb86659fd93ull, hash ^= hash >> 32;
-  return static_cast<std::size_t>(hash);
-}
+ private:
+  HostLock* lock_;
+};
+
+}  // namespace
 
 ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(session) {
   session.ops.bind(imported.graph);
@@ -44,117 +49,24 @@ ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(se
   }
   session.ops.bind(graph_);
   keep_.assign(graph_.values.size(), false);
-  for (ir::ValueId input : graph_.inputs) keep_[input] = true;
-  for (const ir::Constant& constant : graph_.constants) keep_[constant.value] = true;
-}
-
-bool ProgramImpl::sign(std::span<const c10::IValue> inputs, Signature& out, std::string& reason) const {
-  reason = thread_problem();
-  if (!reason.empty()) return false;
-  const auto local = c10::impl::tls_local_dispatch_key_set();
-  out.push_back(static_cast<std::int64_t>(local.included_.raw_repr()));
-  out.push_back(static_cast<std::int64_t>(local.excluded_.raw_repr()));
-  out.push_back((c10::GradMode::is_enabled() ? 1 : 0) | (c10::InferenceMode::is_enabled() ? 2 : 0));
-  for (const c10::IValue& input : inputs) {
-    if (input.isTensor()) {
-      const at::Tensor& tensor = input.toTensor();
-      reason = tensor_problem(tensor);
-      if (!reason.empty()) return false;
-      out.push_back(static_cast<std::int64_t>(tensor.key_set().raw_repr()));
-      // A device index of -1 (the CPU) is one byte here: sign extension would cover the other fields.
-      const auto device = static_cast<std::int64_t>(static_cast<std::uint8_t>(tensor.device().index()));
-      out.push_back((static_cast<std::int64_t>(tensor.scalar_type()) << 32) | (device << 24) | (tensor.dim() << 8) | alignment_of(tensor));
-      out.insert(out.end(), tensor.sizes().begin(), tensor.sizes().end());
-      out.insert(out.end(), tensor.strides().begin(), tensor.strides().end());
-    } else if (input.isInt()) {
-      out.push_back(-1);
-      out.push_back(input.toInt());
-    } else if (input.isDouble()) {
-      out.push_back(-2);  // its value is read at each call
-    } else if (input.isBool()) {
-      out.push_back(input.toBool() ? -3 : -4);
-    } else if (input.isNone()) {
-      out.push_back(-5);
-    } else {
-      reason = "an input that is neither a tensor nor a number";
-      return false;
-    }
-  }
-  if (!written_.empty() && writes_overlap(inputs)) {
-    reason = "an input that is written shares memory with another, or with itself";
-    return false;
-  }
-  return true;
-}
-
-/// Inputs that are written must share no memory with others: eager would see each write at once.
-bool ProgramImpl::writes_overlap(std::span<const c10::IValue> inputs) const {
-  const auto range = [](const at::Tensor& tensor) {
-    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
-    std::int64_t last = 0;
-    for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-    return std::pair(first, first + (last + 1) * static_cast<std::int64_t>(tensor.element_size()));
-  };
-  for (std::size_t at : written_) {
-    if (!inputs[at].isTensor() || inputs[at].toTensor().numel() == 0) continue;
-    const at::Tensor& written = inputs[at].toTensor();
-    if (!written.is_non_overlapping_and_dense() && at::has_internal_overlap(written) != at::MemOverlap::No) return true;
-    for (std::size_t other = 0; other < inputs.size(); ++other) {
-      if (other == at || !inputs[other].isTensor()) continue;
-      const at::Tensor& tensor = inputs[other].toTensor();
-      if (tensor.numel() == 0 || !tensor.has_storage() || !written.is_alias_of(tensor)) continue;
-      const auto a = range(written), b = range(tensor);
-      if (a.first < b.second && b.first < a.second) return true;
-    }
-  }
-  return false;
-}
-
-std::shared_ptr<const Plan> ProgramImpl::find_plan(const Signature& signature, const Options& options) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto is_current = [&](const Plan& plan) { return plan.missing_kernels == 0 || plan.cache_version == session_.kernels.version(); };
-  if (!plans_.empty() && plans_.front().signature == signature && plans_.front().options == options && is_current(*plans_.front().plan)) return plans_.front().plan;
-  const auto found = by_signature_.find(signature);
-  if (found == by_signature_.end()) return nullptr;
-  for (const auto& at : found->second) {
-    if (!(at->options == options)) continue;
-    if (!is_current(*at->plan)) return nullptr;
-    plans_.splice(plans_.begin(), plans_, at);
-    return at->plan;
-  }
-  return nullptr;
-}
-
-void ProgramImpl::remember(Signature signature, const Options& options, std::shared_ptr<const Plan> plan) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto known = by_signature_.find(signature); known != by_signature_.end()) {
-    for (const auto& at : known->second) {
-      if (!(at->options == options)) continue;
-      at->plan = std::move(plan);
-      plans_.splice(plans_.begin(), plans_, at);
-      return;
-    }
-  }
-  plans_.push_front({signature, options, std::move(plan)});
-  by_signature_[std::move(signature)].push_back(plans_.begin());
-  if (plans_.size() <= kMaxPlans) return;
-  const auto oldest = std::prev(plans_.end());
-  auto found = by_signature_.find(oldest->signature);
-  std::erase(found->second, oldest);
-  if (found->second.empty()) by_signature_.erase(found);
-  plans_.pop_back();
+  input_slots_ = graph_.inputs;
+  for (const ir::Constant& constant : graph_.constants) input_slots_.push_back(constant.value);
+  for (SlotId slot : input_slots_) keep_[slot] = true;
 }
 
 Slots ProgramImpl::frame(std::span<const c10::IValue> inputs, std::size_t slots) const {
   Slots out(slots);
-  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) out[graph_.inputs[i]] = inputs[i];
-  for (std::size_t i = 0; i < graph_.constants.size(); ++i) out[graph_.constants[i].value] = inputs[graph_.inputs.size() + i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) out[input_slots_[i]] = inputs[i];
   return out;
 }
 
-void ProgramImpl::collect(const Plan& plan, Slots& slots, std::vector<c10::IValue>& outputs) const {
+void ProgramImpl::collect(std::span<const ir::Attr> from, Slots& slots, std::vector<c10::IValue>& outputs) const {
   outputs.clear();
-  for (const ir::Attr& attr : plan.outputs) outputs.push_back(to_ivalue(attr, attr.is_value() ? c10::TypePtr(c10::AnyType::get()) : c10::TypePtr(c10::NumberType::get()), slots));
+  outputs.reserve(from.size());
+  for (const ir::Attr& attr : from) {
+    if (attr.is_value()) outputs.push_back(slots[attr.value()]);
+    else outputs.push_back(to_ivalue(attr, c10::TypePtr(c10::NumberType::get()), slots));
+  }
 }
 
 /// Do the metas of the graph's inputs agree with these in dtype, rank and device (verdicts), or in everything (sizes)?
@@ -192,9 +104,7 @@ void ProgramImpl::run_aten(std::span<const c10::IValue> inputs, std::vector<c10:
   RunCounters counters;
   Slots slots = frame(inputs, graph_.values.size());
   run_plain(slots, counters);
-  Plan plain;
-  plain.outputs = graph_.outputs;
-  collect(plain, slots, outputs);
+  collect(graph_.outputs, slots, outputs);
   session_.count_steps({counters.launches_cuda, counters.launches_host, counters.aten_steps, counters.view_steps}, nullptr);
 }
 
@@ -320,92 +230,106 @@ void ProgramImpl::tell_failures(const Class& held, RunResult& result) {
   }
 }
 
-RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) {
-  RunResult result;
+RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock) {
   check_count(inputs.size());
-  Signature signature;
-  if (!sign(inputs, signature, result.reason)) {
-    result.status = RunStatus::RunOriginal;
-    if (options.mode == Mode::Strict) throw_error(ErrorKind::Value, "strictly_nvfuser can't take this call: " + result.reason);
-    if (result.reason.find("requires grad") != std::string::npos && session_.tell_once(fmt::format("grad {}", static_cast<const void*>(this)))) {
-      result.warnings.push_back("the module runs as it is, fallback to aten executor: " + result.reason);
-    }
-    session_.count_call(result, false, "");
-    return result;
+  RunResult result;
+  Call call{options, inputs, outputs, {}, {}, {}};
+  if (!sign(inputs, call.signature, result.reason)) return refuse(options, std::move(result));
+  if (!written_.empty() && writes_overlap(inputs, written_)) {
+    result.reason = "an input that is written shares memory with another, or with itself";
+    return refuse(options, std::move(result));
   }
-  RunCounters counters;
-  std::vector<std::string> names;
-  if (session_.recording) counters.kernels = &names;
-  const auto finish = [&](bool hit, const std::string& miss) {
-    session_.count_call(result, hit, miss);
-    session_.count_steps({counters.launches_cuda, counters.launches_host, counters.aten_steps, counters.view_steps, counters.missing_kernels}, counters.kernels);
-  };
-  const auto settled = [&](Slots& slots, auto&& work) {
-    try {
-      return work();
-    } catch (...) {
-      if (counters.origin != Step::kAfterAll) settle_writes(graph_, slots, counters.origin);
-      throw;
-    }
-  };
+  const auto plan = options.use_python_fusion_cache ? plans_.find(call.signature, options, session_.kernels.version()) : nullptr;
+  const bool brief = plan != nullptr && plan->brief && plan->graph == nullptr;  // a capture takes the lock while others wait for the graph
+  const Unlocked unlocked(brief ? nullptr : lock);
+  if (session_.recording) call.counters.kernels = &call.names;
+  std::string miss;
+  if (plan != nullptr) miss = run_plan(*plan, call);
+  else miss = run_miss(call, result);
+  session_.count_call(miss);
+  session_.count_steps({call.counters.launches_cuda, call.counters.launches_host, call.counters.aten_steps, call.counters.view_steps, call.counters.missing_kernels, call.counters.graph_replays}, call.counters.kernels);
+  return result;
+}
 
+RunResult ProgramImpl::refuse(const Options& options, RunResult&& result) {
+  result.status = RunStatus::RunOriginal;
+  if (options.mode == Mode::Strict) throw_error(ErrorKind::Value, "strictly_nvfuser can't take this call: " + result.reason);
+  if (result.reason.find("requires grad") != std::string::npos && session_.tell_once(fmt::format("grad {}", static_cast<const void*>(this)))) {
+    result.warnings.push_back("the module runs as it is, fallback to aten executor: " + result.reason);
+  }
+  session_.count_fallback();
+  return std::move(result);
+}
+
+template <typename Work>
+auto ProgramImpl::settled(Slots& slots, const RunCounters& counters, Work&& work) const {
+  try {
+    return work();
+  } catch (...) {
+    if (counters.origin != Step::kAfterAll) settle_writes(graph_, slots, counters.origin);
+    throw;
+  }
+}
+
+std::string ProgramImpl::run_plan(const Plan& plan, Call& call) {
+  if (plan.graph != nullptr && plan.graph->run({plan, call.inputs, graph_.inputs.size(), input_slots_, session_.graph_capture.get()}, call.outputs, call.counters)) return {};
+  Slots slots = frame(call.inputs, plan.slot_count);
+  const auto from = settled(slots, call.counters, [&] { return plan.run(slots, call.counters); });
+  if (!from) {
+    collect(plan.outputs, slots, call.outputs);
+    return {};
+  }
+  // An ATen result looks different this time: go on as a miss from there.
+  std::string unused;
+  const auto held = class_of(call.options, call.inputs, unused);
+  FXF_ASSERT(held != nullptr, "a plan without its class");
+  const Plan rest = settled(slots, call.counters, [&] { return Discovery(session_, *held->lowered, held->failed, call.options).run(slots, *from, call.counters); });
+  collect(rest.outputs, slots, call.outputs);
+  return "a result of another shape";
+}
+
+std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   std::string miss = "first call";
-  if (options.use_python_fusion_cache) {
-    if (const auto plan = find_plan(signature, options)) {
-      Slots slots = frame(inputs, plan->slot_count);
-      const auto from = settled(slots, [&] { return plan->run(slots, counters); });
-      if (!from) {
-        collect(*plan, slots, outputs);
-        finish(true, "");
-        return result;
-      }
-      // An ATen result looks different this time: go on as a miss from there.
-      std::string unused;
-      const auto held = class_of(options, inputs, unused);
-      FXF_ASSERT(held != nullptr, "a plan without its class");
-      const Plan rest = settled(slots, [&] { return Discovery(session_, *held->lowered, held->failed, options).run(slots, *from, counters); });
-      collect(rest, slots, outputs);
-      finish(false, "a result of another shape");
-      return result;
-    }
-  }
-  std::shared_ptr<Class> held = class_of(options, inputs, miss);
-  if (held == nullptr) {
-    // No forecast for this class, and it must run to be known: this call runs through ATen and records the metas that the next one is planned with.
-    Slots slots = frame(inputs, graph_.values.size());
-    ir::Graph graph = settled(slots, [&] { return record(slots, counters); });
-    auto made = std::make_shared<Class>();
-    made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), options));
-    made->failed.resize(made->lowered->partitions.size());
-    if (options.mode == Mode::Strict) check_strict(*made->lowered);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      classes_.emplace_front(class_key(options, inputs), made);
-      if (classes_.size() > kMaxClasses) classes_.pop_back();
-    }
-    Plan plain;
-    plain.outputs = graph_.outputs;
-    collect(plain, slots, outputs);
-    finish(false, "no forecast for these dtypes, ranks or devices");
-    return result;
-  }
-  if (options.mode == Mode::Strict) check_strict(*held->lowered);
+  const std::shared_ptr<Class> held = class_of(call.options, call.inputs, miss);
+  if (held == nullptr) return run_recording(call);
+  if (call.options.mode == Mode::Strict) check_strict(*held->lowered);
   tell_target_problems(*held->lowered, result);
-  Discovery discovery(session_, *held->lowered, held->failed, options);
+  Discovery discovery(session_, *held->lowered, held->failed, call.options);
   if (miss != "sizes") discovery.prefetch();
-  Slots slots = frame(inputs, graph_.values.size());
-  Plan plan = settled(slots, [&] { return discovery.run(slots, 0, counters); });
+  Slots slots = frame(call.inputs, graph_.values.size());
+  Plan plan = settled(slots, call.counters, [&] { return discovery.run(slots, 0, call.counters); });
   tell_failures(*held, result);
-  collect(plan, slots, outputs);
+  collect(plan.outputs, slots, call.outputs);
   std::vector<bool> keep = keep_;
   keep.resize(plan.slot_count, false);
   for (const ir::Attr& attr : plan.outputs) {
     if (attr.is_value()) keep[attr.value()] = true;
   }
   set_lifetimes(plan, keep);
-  if (options.use_python_fusion_cache) remember(std::move(signature), options, std::make_shared<const Plan>(std::move(plan)));
-  finish(false, miss);
-  return result;
+  plan.brief = is_brief(plan);
+  if (call.options.cuda_graph) {
+    plan.graph = std::make_shared<PlanGraph>();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    last_graph_ = plan.graph;
+  }
+  if (call.options.use_python_fusion_cache) plans_.remember(call.signature, call.options, std::make_shared<const Plan>(std::move(plan)));
+  return miss;
+}
+
+std::string ProgramImpl::run_recording(Call& call) {
+  Slots slots = frame(call.inputs, graph_.values.size());
+  ir::Graph graph = settled(slots, call.counters, [&] { return record(slots, call.counters); });
+  auto made = std::make_shared<Class>();
+  made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(graph), call.options));
+  made->failed.resize(made->lowered->partitions.size());
+  if (call.options.mode == Mode::Strict) check_strict(*made->lowered);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    classes_.emplace_front(class_key(call.options, call.inputs), made);
+    if (classes_.size() > kMaxClasses) classes_.pop_back();
+  }
+  collect(graph_.outputs, slots, call.outputs);
+  return "no forecast for these dtypes, ranks or devices";
 }
 
 }  // namespace fxfuser::executor

@@ -4,10 +4,9 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 
 #include "executor/lower.h"
-#include "executor/plan.h"
+#include "executor/plan_cache.h"
 
 namespace fxfuser::executor {
 
@@ -15,32 +14,37 @@ class ProgramImpl final : public Program {
  public:
   ProgramImpl(Session& session, ImportedGraph imported);
 
-  RunResult run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) override;
+  RunResult run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock) override;
   void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) override;
   std::string explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) override;
 
  private:
-  using Signature = std::vector<std::int64_t>;
-  struct SignatureHash {
-    std::size_t operator()(const Signature& words) const;
-  };
   /// Verdicts and partitions of one class; kernels that failed once stay with ATen.
   struct Class {
     std::shared_ptr<LoweredGraph> lowered;
     std::vector<std::optional<partitioner::Reason>> failed;  // by partition
   };
-  struct Entry {
-    Signature signature;
-    Options options;
-    std::shared_ptr<const Plan> plan;
+  /// What one call carries along.
+  struct Call {
+    const Options& options;
+    std::span<const c10::IValue> inputs;
+    std::vector<c10::IValue>& outputs;
+    SignatureWords signature;
+    RunCounters counters;
+    std::vector<std::string> names;
   };
 
-  /// Appends what a plan assumed of the inputs; false (with a reason) when only the module itself may run.
-  bool sign(std::span<const c10::IValue> inputs, Signature& out, std::string& reason) const;
   void check_count(std::size_t given) const;
-  bool writes_overlap(std::span<const c10::IValue> inputs) const;
-  std::shared_ptr<const Plan> find_plan(const Signature& signature, const Options& options);
-  void remember(Signature signature, const Options& options, std::shared_ptr<const Plan> plan);
+  /// The module itself must run. Throws Error(Value) under strict.
+  RunResult refuse(const Options& options, RunResult&& result);
+  /// Each runs the call; why it was no plain hit (empty when it was).
+  std::string run_plan(const Plan& plan, Call& call);
+  std::string run_miss(Call& call, RunResult& result);
+  /// No forecast for this class, and it must run to be known: through ATen, recording the metas that the next one is planned with.
+  std::string run_recording(Call& call);
+  /// When the work raises, the writes that eager would have done by then are done.
+  template <typename Work>
+  auto settled(Slots& slots, const RunCounters& counters, Work&& work) const;
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
   bool forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const;
   /// Every node by itself, through ATen.
@@ -50,18 +54,19 @@ class ProgramImpl final : public Program {
   void check_strict(const LoweredGraph& lowered) const;
 
   Slots frame(std::span<const c10::IValue> inputs, std::size_t slots) const;
-  void collect(const Plan& plan, Slots& slots, std::vector<c10::IValue>& outputs) const;
+  void collect(std::span<const ir::Attr> from, Slots& slots, std::vector<c10::IValue>& outputs) const;
   /// A kernel that does not compile is told once.
   void tell_failures(const Class& held, RunResult& result);
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;
   ir::Graph graph_;  // functional, with the forecast
+  std::vector<SlotId> input_slots_;  // of inputs and constants, in order
   std::vector<bool> keep_;  // slots of inputs and constants
   std::vector<std::size_t> written_;  // which inputs (constants after them) the graph writes
-  std::mutex mutex_;
-  std::list<Entry> plans_;  // most recent first
-  std::unordered_map<Signature, std::vector<std::list<Entry>::iterator>, SignatureHash> by_signature_;
+  PlanCache plans_;
+  std::mutex mutex_;  // of what follows
+  std::weak_ptr<PlanGraph> last_graph_;  // of the plan made last under `cuda_graph`
   std::list<std::pair<std::string, std::shared_ptr<Class>>> classes_;
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "executor/plan_graph.h"
 #include "executor/program.h"
 #include "partitioner/ir/error.h"
 
@@ -130,7 +131,7 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
     });
     for (const std::string& source : sources) edges.push_back({source, node.name});
   }
-  const Json totals = {{"nodes", counted},
+  Json totals = {{"nodes", counted},
                        {"row_nodes", with_row},
                        {"fused_nodes", fused},
                        {"aten_nodes", aten},
@@ -140,6 +141,11 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
                        {"fused_share", with_row == 0 ? (options.mode == Mode::Aten ? 0.0 : 1.0) : static_cast<double>(fused) / static_cast<double>(with_row)},
                        {"partition_seconds", lowered.partition_seconds},
                        {"compile_seconds", session_.kernels.counters().compile_seconds}};
+  if (options.cuda_graph) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::shared_ptr<PlanGraph> graph_of_last = last_graph_.lock();
+    totals["cuda_graph"] = graph_of_last == nullptr ? "not called yet" : graph_of_last->note();
+  }
   return Json{{"totals", totals}, {"nodes", nodes}, {"partitions", partitions}, {"kernels", kernels.list}, {"edges", edges}}.dump();
 }
 

@@ -68,28 +68,14 @@ void Session::emulate(codegen::Emulation emulation) {
   kernels.emulate(std::move(emulation));
 }
 
-void Session::count_call(const RunResult& result, bool hit, const std::string& miss_reason) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ++stats_.calls;
-  if (result.status == RunStatus::RunOriginal) {
-    ++stats_.fallbacks;
-  } else if (hit) {
-    ++stats_.plan_hits;
-  } else {
-    ++stats_.plan_misses;
-    ++stats_.miss_reasons[miss_reason];
+void Session::count_call(const std::string& miss_reason) {
+  if (miss_reason.empty()) {
+    running_.plan_hits.fetch_add(1, std::memory_order_relaxed);
+    return;
   }
-}
-
-void Session::count_steps(const PlanCounters& counters, const std::vector<std::string>* names) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  stats_.launches_cuda += counters.launches_cuda;
-  stats_.launches_host += counters.launches_host;
-  stats_.aten_steps += counters.aten_steps;
-  stats_.view_steps += counters.view_steps;
-  stats_.missing_kernels += counters.missing_kernels;
-  if (names == nullptr) return;
-  for (const std::string& name : *names) ++stats_.kernels[name];
+  ++stats_.plan_misses;
+  ++stats_.miss_reasons[miss_reason];
 }
 
 void Session::count_fallback() {
@@ -97,10 +83,33 @@ void Session::count_fallback() {
   ++stats_.fallbacks;
 }
 
+void Session::count_steps(const PlanCounters& counters, const std::vector<std::string>* names) {
+  const auto add = [](std::atomic<std::uint64_t>& to, std::uint64_t count) {
+    if (count > 0) to.fetch_add(count, std::memory_order_relaxed);
+  };
+  add(running_.launches_cuda, counters.launches_cuda);
+  add(running_.launches_host, counters.launches_host);
+  add(running_.aten_steps, counters.aten_steps);
+  add(running_.view_steps, counters.view_steps);
+  add(running_.graph_replays, counters.graph_replays);
+  if (counters.missing_kernels == 0 && names == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_.missing_kernels += counters.missing_kernels;
+  if (names == nullptr) return;
+  for (const std::string& name : *names) ++stats_.kernels[name];
+}
+
 Stats Session::stats() {
   const CacheCounters now = kernels.counters();
   const std::lock_guard<std::mutex> lock(mutex_);
   Stats out = stats_;
+  out.plan_hits = running_.plan_hits;
+  out.launches_cuda = running_.launches_cuda;
+  out.launches_host = running_.launches_host;
+  out.aten_steps = running_.aten_steps;
+  out.view_steps = running_.view_steps;
+  out.graph_replays = running_.graph_replays;
+  out.calls = out.plan_hits + out.plan_misses + out.fallbacks;
   out.compiles = now.compiles - base_.compiles;
   out.memory_hits = now.memory_hits - base_.memory_hits;
   out.disk_hits = now.disk_hits - base_.disk_hits;
@@ -111,6 +120,7 @@ void Session::reset_stats() {
   const CacheCounters now = kernels.counters();
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_ = Stats{};
+  for (std::atomic<std::uint64_t>* count : {&running_.plan_hits, &running_.launches_cuda, &running_.launches_host, &running_.aten_steps, &running_.view_steps, &running_.graph_replays}) *count = 0;
   base_ = now;
 }
 

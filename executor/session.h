@@ -19,7 +19,7 @@
 namespace fxfuser::executor {
 
 struct PlanCounters {
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, missing_kernels = 0, graph_replays = 0;
 };
 
 class Session {
@@ -37,12 +37,17 @@ class Session {
   /// What a user of a target that does run should know of this machine: a cache folder or a compiler that is not used.
   std::vector<std::string> machine_notes(codegen::Target target) const;
 
+  /// How the host program captures CUDA graphs; null while it has not said. Set once, at load.
+  std::shared_ptr<GraphCapture> graph_capture;
+
   /// CPU tensors take CUDA kernels that are emulated (tests).
   void emulate(codegen::Emulation emulation);
 
-  void count_call(const RunResult& result, bool hit, const std::string& miss_reason);
-  void count_steps(const PlanCounters& counters, const std::vector<std::string>* names);
+  /// A call that a plan took: why it was planned anew, empty when it was not.
+  void count_call(const std::string& miss_reason);
+  /// A call that the module itself must take.
   void count_fallback();
+  void count_steps(const PlanCounters& counters, const std::vector<std::string>* names);
   Stats stats();
   void reset_stats();
   std::atomic<bool> recording{false};
@@ -53,7 +58,12 @@ class Session {
 
  private:
   std::mutex mutex_;
-  Stats stats_;
+  /// What every call counts: without the lock.
+  struct Running {
+    std::atomic<std::uint64_t> plan_hits{0}, launches_cuda{0}, launches_host{0}, aten_steps{0}, view_steps{0}, graph_replays{0};
+  };
+  Running running_;
+  Stats stats_;  // the rest
   CacheCounters base_;  // kernel counters at the last reset
   std::set<std::string> told_;
   std::map<int, codegen::ArchInfo> devices_;

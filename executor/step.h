@@ -19,6 +19,8 @@ using SlotId = std::uint32_t;  // ids of the graph's values first, then those of
 struct TensorOutput {
   SlotId slot = 0;
   ir::TensorMeta meta;
+  c10::ScalarType dtype = c10::ScalarType::Float;  // the meta's, as the allocator takes them
+  c10::Device device{c10::DeviceType::CPU};
 };
 
 /// One generated kernel (one or two launches).

@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -50,10 +51,18 @@ struct RunResult {
 /// Counters since start or the last reset; a cheap snapshot.
 struct Stats {
   std::uint64_t calls = 0, plan_hits = 0, plan_misses = 0, compiles = 0, memory_hits = 0, disk_hits = 0;
-  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0;
+  std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0, graph_replays = 0;
   std::uint64_t missing_kernels = 0;  // not in the cache when a plan that may not compile was made
   std::map<std::string, std::uint64_t> kernels;        // launches by kernel name (only while recording is on)
   std::map<std::string, std::uint64_t> miss_reasons;
+};
+
+/// The lock that a host holds while it calls (Python's GIL): given up around long work and waits, kept for a short launch.
+class HostLock {
+ public:
+  virtual ~HostLock() = default;
+  virtual void give_up() = 0;
+  virtual void take_back() = 0;
 };
 
 /// One imported module: verdicts, plans and report. Callable from many threads.
@@ -61,13 +70,30 @@ class Program {
  public:
   virtual ~Program() = default;
   /// `inputs`: the graph's inputs in order, then its constants. Fills `outputs` with the flattened results.
-  virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
+  /// `lock` may be null.
+  virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock = nullptr) = 0;
   /// Every node by itself through ATen, with the caller's dispatch state: what `run` is compared with, and what a host calls
   /// that has no module of its own when `run` answers RunOriginal.
   virtual void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;
   /// The report as JSON: nodes with verdicts, partitions, kernels, totals. Metas: exact ones of the inputs, or empty to use
   /// the forecast; nothing is run and no device is needed. `target`: "", "host" or "cuda" (plan for a machine not at hand).
   virtual std::string explain(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) = 0;
+};
+
+/// A CUDA graph that the host captured; its memory lives as long as this.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  /// The driver's handle of the executable graph.
+  virtual void* executable() const = 0;
+};
+
+/// Captures what `body` enqueues on the current stream, on a stream and from a memory pool of the host's own. `body` runs twice,
+/// first without a capture. Throws Error(Runtime) when it can't be captured.
+class GraphCapture {
+ public:
+  virtual ~GraphCapture() = default;
+  virtual std::unique_ptr<CapturedGraph> capture(int device, const std::function<void()>& body) = 0;
 };
 
 class Service {
@@ -95,6 +121,8 @@ class Service {
   virtual std::string cache_problem() = 0;
   /// Where bindings found NVRTC (folders).
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
+  /// How this host program captures CUDA graphs; without it the option `cuda_graph` runs plainly.
+  virtual void set_graph_capture(std::shared_ptr<GraphCapture> capture) = 0;
   /// Compiles the text of a CUDA kernel for an architecture (90 for sm_90) without loading it; the size of the image in bytes.
   /// Throws Error(Runtime) with the compiler's log.
   virtual std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) = 0;

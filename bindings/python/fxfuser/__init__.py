@@ -13,8 +13,9 @@ _version.check_torch()
 
 from fxfuser import _C as _C  # noqa: E402  (the torch check must come first)
 from fxfuser import _setup  # noqa: E402
+from fxfuser._C import CompiledGraph  # noqa: E402
 from fxfuser.frontend import DataType, Fusion, FusionCache, FusionDefinition  # noqa: E402
-from fxfuser.prepare import CompiledGraph, prepare  # noqa: E402
+from fxfuser.prepare import prepare  # noqa: E402
 from fxfuser.report import Report, explain  # noqa: E402
 from fxfuser.rows import register_check, register_op  # noqa: E402
 from fxfuser.warnings import FallbackWarning  # noqa: E402
@@ -49,7 +50,7 @@ def stats() -> dict[str, object]:
     Returns:
         ``calls``, ``launches`` (a dict by target), ``aten_steps``, ``view_steps``, ``compiles``, ``plan_hits``, ``plan_misses``,
         ``kernel_memory_hits``, ``kernel_disk_hits``, ``missing_kernels`` (not in the cache while ``compile`` was ``"never"``),
-        ``fallbacks``, ``kernels`` (launches by kernel name, filled only while ``record_kernels(True)`` holds) and ``miss_reasons``.
+        ``fallbacks``, ``graph_replays``, ``kernels`` (launches by kernel name, filled only while ``record_kernels(True)`` holds) and ``miss_reasons``.
 
     Example:
         >>> stats()["launches"]["host"]

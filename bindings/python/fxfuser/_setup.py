@@ -31,3 +31,4 @@ def configure(native: ModuleType) -> None:
     if path is not None:
         native.set_library_path(path)
         native.set_nvrtc_path(nvrtc_folders())
+        native.use_graph_capture()

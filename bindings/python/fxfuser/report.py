@@ -76,6 +76,8 @@ def _text(data: Mapping[str, Any], notes: tuple[str, ...]) -> str:
         f"{totals['aten_nodes']} ATen calls",
         f"fused share {100 * totals['fused_share']:.1f} % of the {totals['row_nodes']} nodes that have a row",
     ]
+    if "cuda_graph" in totals:
+        lines.append(f"CUDA graph: {totals['cuda_graph']}")
     lines += list(notes)
     largest = sorted(data["kernels"], key=lambda row: -row["nodes"])[:8]
     if largest:
