@@ -27,6 +27,7 @@ struct Table {
   decltype(&cuModuleGetFunction) module_function = nullptr;
   decltype(&cuFuncSetAttribute) function_attribute = nullptr;
   decltype(&cuLaunchKernelEx) launch = nullptr;
+  decltype(&cuStreamIsCapturing) is_capturing = nullptr;
   decltype(&cuGetErrorString) error_string = nullptr;
   std::string why;
   bool ok = false;
@@ -52,7 +53,7 @@ Table load_table() {
          find(library, "cuCtxSetCurrent", t.context_set, t.why) && find(library, "cuModuleLoadData", t.module_load, t.why) &&
          find(library, "cuModuleUnload", t.module_unload, t.why) && find(library, "cuModuleGetFunction", t.module_function, t.why) &&
          find(library, "cuFuncSetAttribute", t.function_attribute, t.why) && find(library, "cuLaunchKernelEx", t.launch, t.why) &&
-         find(library, "cuGetErrorString", t.error_string, t.why);
+         find(library, "cuStreamIsCapturing", t.is_capturing, t.why) && find(library, "cuGetErrorString", t.error_string, t.why);
   if (!t.ok) return t;
   int count = 0;
   if (t.init(0) != CUDA_SUCCESS || t.device_count(&count) != CUDA_SUCCESS || count == 0) {
@@ -152,6 +153,12 @@ void Driver::launch(DriverFunction function, const DriverLaunch& config, DriverS
   check(table().launch(&launch, static_cast<CUfunction>(function), arguments, nullptr), "cuLaunchKernelEx");
 }
 
+bool Driver::is_capturing(DriverStream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  check(table().is_capturing(static_cast<CUstream>(stream), &status), "cuStreamIsCapturing");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 #else
 
 namespace {
@@ -168,6 +175,7 @@ DriverModule Driver::load(const std::string&) { without_cuda(); }
 void Driver::unload(DriverModule) {}
 DriverFunction Driver::function(DriverModule, const std::string&, unsigned) { without_cuda(); }
 void Driver::launch(DriverFunction, const DriverLaunch&, DriverStream, void*) { without_cuda(); }
+bool Driver::is_capturing(DriverStream) { without_cuda(); }
 
 #endif
 

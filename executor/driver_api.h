@@ -42,6 +42,8 @@ class Driver {
   static DriverFunction function(DriverModule module, const std::string& name, unsigned shared_bytes);
   /// `params`: the one by-value parameter of the kernel.
   static void launch(DriverFunction function, const DriverLaunch& config, DriverStream stream, void* params);
+  /// Is a stream being captured into a CUDA graph?
+  static bool is_capturing(DriverStream stream);
 };
 
 }  // namespace fxfuser::executor

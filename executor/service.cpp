@@ -62,7 +62,11 @@ class ServiceImpl final : public Service {
     return std::make_shared<ProgramImpl>(session_, std::move(graph));
   }
   ParsedOptions parse_options(std::string_view executor, const std::map<std::string, ir::Attr>& parameters) override {
-    return executor::parse_options(executor, parameters);
+    ParsedOptions parsed = executor::parse_options(executor, parameters);
+    for (const std::string& note : parsed.options.mode == Mode::Aten ? std::vector<std::string>{} : environment().notes) {
+      if (session_.tell_once(note)) parsed.warnings.push_back(note);
+    }
+    return parsed;
   }
   std::vector<OptionDoc> option_docs() override { return executor::option_docs(); }
   Stats stats() override { return session_.stats(); }

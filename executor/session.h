@@ -47,6 +47,8 @@ class Session {
   void reset_stats();
   std::atomic<bool> recording{false};
 
+  /// The number of a kernel in what is printed: from 1, in the order in which kernels are first asked for.
+  int kernel_number(const std::string& name);
   /// True the first time a text is told since the last clear.
   bool tell_once(const std::string& text);
   void clear(bool disk);
@@ -56,6 +58,7 @@ class Session {
   Stats stats_;
   CacheCounters base_;  // kernel counters at the last reset
   std::set<std::string> told_;
+  std::map<std::string, int> kernel_numbers_;
   std::map<int, codegen::ArchInfo> devices_;
   std::optional<codegen::ArchInfo> emulated_;
 };

@@ -3,7 +3,7 @@
 
 #include "executor/interface/fxfuser.h"
 
-#define FXFUSER_INTERFACE_VERSION "fxfuser-0.1.0/2"
+#define FXFUSER_INTERFACE_VERSION "fxfuser-0.1.0/3"
 
 struct fxfuser_entry {
   const char* interface_version;
