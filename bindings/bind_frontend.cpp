@@ -6,6 +6,7 @@
 #include "bindings/call_values.h"
 #include "bindings/define_tensor.h"
 #include "bindings/frontend_handles.h"
+#include "bindings/option_values.h"
 #include "executor/frontend/catalog.h"
 #include "executor/frontend/python_text.h"
 #include "executor/frontend/run_fusion.h"
@@ -71,7 +72,7 @@ struct DefinitionSlot {
 };
 
 executor::Options parsed_options(const char* executor, const std::map<std::string, ir::Attr>& values) {
-  executor::ParsedOptions parsed = service().parse_options(executor, values);
+  executor::ParsedOptions parsed = parse_options(executor, values);
   for (const std::string& warning : parsed.warnings) {
     if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 2) < 0) throw py::error_already_set();
   }

@@ -69,7 +69,7 @@ OptionsPointer options_of(const Call& call) {
     FXF_CHECK(PyUnicode_Check(call.executor), Type, "executor must be a string, not {}", Py_TYPE(call.executor)->tp_name);
     name = py::cast<std::string>(py::handle(call.executor));
   }
-  executor::ParsedOptions parsed = service().parse_options(name, call.parameters == nullptr ? OptionValues{} : option_values(py::handle(call.parameters)));
+  executor::ParsedOptions parsed = parse_options(name, call.parameters == nullptr ? OptionValues{} : option_values(py::handle(call.parameters)));
   warn(parsed.warnings, PyExc_UserWarning);
   auto options = std::make_shared<const executor::Options>(std::move(parsed.options));
   if (!fixed || !parsed.warnings.empty()) return options;  // a warned call warns again

@@ -153,6 +153,6 @@ Service* default_service() {
 }  // namespace fxfuser::executor
 
 extern "C" FXFUSER_API const fxfuser_entry* fxfuser_codegen_entry() {
-  static const fxfuser_entry entry{FXFUSER_INTERFACE_VERSION, TORCH_VERSION, fxfuser::executor::default_service};
+  static const fxfuser_entry entry{FXFUSER_INTERFACE_VERSION, TORCH_VERSION, FXFUSER_ABI, fxfuser::executor::default_service};
   return &entry;
 }
