@@ -1,6 +1,7 @@
 #pragma once
 // One imported module: its functional graph, lowered graphs by class of inputs, plans by exact metas.
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -53,12 +54,15 @@ class ProgramImpl final : public Program {
   void collect(const Plan& plan, Slots& slots, std::vector<c10::IValue>& outputs) const;
   /// A kernel that does not compile is told once.
   void tell_failures(const Class& held, RunResult& result);
+  /// True once since the last clear, for each of the things that a program tells of itself.
+  bool tell_once(std::atomic<std::uint64_t>& told) const { return told.exchange(session_.telling()) != session_.telling(); }
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;
   ir::Graph graph_;  // functional, with the forecast
   std::vector<bool> keep_;  // slots of inputs and constants
   std::vector<std::size_t> written_;  // which inputs (constants after them) the graph writes
+  std::atomic<std::uint64_t> told_gradients_{0}, told_nothing_fused_{0};
   std::mutex mutex_;
   std::list<Entry> plans_;  // most recent first
   std::unordered_map<Signature, std::vector<std::list<Entry>::iterator>, SignatureHash> by_signature_;

@@ -126,6 +126,7 @@ bool Session::tell_once(const std::string& text) {
 
 void Session::clear(bool disk) {
   kernels.clear(disk);
+  ++telling_;
   const std::lock_guard<std::mutex> lock(mutex_);
   told_.clear();
 }
