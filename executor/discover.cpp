@@ -113,7 +113,8 @@ void Discovery::prefetch() {
   }
   for (const auto& [sm, sources] : wanted) {
     try {
-      session_.kernels.get(sources, sm);
+      const auto kernels = session_.kernels.get(sources, sm);
+      prefetched_.insert(prefetched_.end(), kernels.begin(), kernels.end());
     } catch (const std::exception&) {
       // The kernel at fault is found and told when its partition is reached.
     }

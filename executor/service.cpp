@@ -87,10 +87,12 @@ class ServiceImpl final : public Service {
   const ir::OpTable& op_table() override { return session_.ops; }
 
   void register_rows(std::string_view json) override {
-    std::vector<TableOp> fresh = make_table_ops(ir::OpTable::from_json(json, "registered row"));  // refuses before anything changes
+    // What can be refused is refused before anything changes.
+    const ir::OpTable rows = ir::OpTable::from_json(json, "registered row");
+    session_.capability.validate(rows);
+    std::vector<TableOp> fresh = make_table_ops(rows);
     session_.ops.add_json(json, "registered row");
     define_table_ops(std::move(fresh));
-    session_.capability.validate(session_.ops);
   }
   void register_check(std::string name, partitioner::Check check) override { session_.capability.register_check(std::move(name), std::move(check)); }
 
