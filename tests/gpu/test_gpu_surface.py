@@ -110,7 +110,8 @@ def test_built_once_and_right_for_other_kinds() -> None:
     gm = make_fx(lambda x: torch.softmax(x * 1.5, -1))(cuda(4, 6))
     execute(gm, cuda(4, 6), executor_parameters=RAISE)
     before = fxfuser.stats()["plan_misses"]
-    assert ran(gm, [cuda(4, 6)]) == 1
+    assert ran(gm, cuda(4, 6)) == 1
+    check_close(execute(gm, (x := cuda(4, 6),), executor_parameters=RAISE), gm(x), "one tuple of arguments")
     assert fxfuser.stats()["plan_misses"] == before
     for x in (cuda(5, 3), cuda(7), cuda(6, 4).t(), cuda(4, 6).double(), cuda(2, 3, 4, 5)):
         assert ran(gm, x) == 1
