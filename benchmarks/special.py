@@ -15,6 +15,7 @@ from typing import Any
 
 import fxfuser
 import fxfuser.fx_import
+import memory
 import torch
 import torch.fx
 from model_graphs import MODELS, load_graph, save_all
@@ -148,4 +149,10 @@ def compile_times(options: argparse.Namespace) -> dict[str, Any]:
     return {**facts(options.device), "set": "compile", "rows": rows}
 
 
-SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times, "shapes": shapes, "trace": trace}
+def memory_growth(options: argparse.Namespace) -> dict[str, Any]:
+    """Resident memory over 100,000 different graphs, each run once and dropped."""
+    return {**facts("cpu"), "set": "memory", **memory.measure()}
+
+
+SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times, "shapes": shapes, "trace": trace,
+                                                                    "memory": memory_growth}

@@ -6,6 +6,7 @@
 #include "bindings/call_values.h"
 #include "bindings/define_tensor.h"
 #include "bindings/frontend_handles.h"
+#include "bindings/option_values.h"
 #include "executor/frontend/catalog.h"
 #include "executor/frontend/python_text.h"
 #include "executor/frontend/run_fusion.h"
@@ -70,17 +71,21 @@ struct DefinitionSlot {
   }
 };
 
-/// The options of a call; the usual ones are parsed once.
-executor::Options options_of(bool strict, const py::dict& given) {
-  static const auto* plain = new executor::Options(service().parse_options("nvfuser", {}).options);
-  if (!strict && given.empty()) return *plain;
-  std::map<std::string, ir::Attr> values;
-  for (auto item : given) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);
-  executor::ParsedOptions parsed = service().parse_options(strict ? "strictly_nvfuser" : "nvfuser", values);
+executor::Options parsed_options(const char* executor, const std::map<std::string, ir::Attr>& values) {
+  executor::ParsedOptions parsed = parse_options(executor, values);
   for (const std::string& warning : parsed.warnings) {
     if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 2) < 0) throw py::error_already_set();
   }
-  return parsed.options;
+  return std::move(parsed.options);
+}
+
+/// The options of a call; the usual ones are parsed once.
+executor::Options options_of(bool strict, const py::dict& given) {
+  static const auto* plain = new executor::Options(parsed_options("nvfuser", {}));
+  if (!strict && given.empty()) return *plain;
+  std::map<std::string, ir::Attr> values;
+  for (auto item : given) values[py::cast<std::string>(item.first)] = to_attr(item.second, {}, nullptr);
+  return parsed_options(strict ? "strictly_nvfuser" : "nvfuser", values);
 }
 
 std::optional<ir::Device> device_of(const py::object& device) {

@@ -72,7 +72,7 @@ void bind_service(py::module_& module) {
   module.def(
       "check_options",
       [](const std::string& executor, const py::object& parameters) {
-        warn(service().parse_options(executor, option_values(parameters)).warnings, PyExc_UserWarning);
+        warn(parse_options(executor, option_values(parameters)).warnings, PyExc_UserWarning);
       },
       py::arg("executor"), py::arg("parameters"), "Raises what execute would raise for these options.");
   module.def("ops_json", [] { return service().ops_json(); });

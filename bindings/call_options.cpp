@@ -50,7 +50,7 @@ OptionsPointer options_of(PyObject* executor, PyObject* parameters) {
     FXF_CHECK(PyUnicode_Check(executor), Type, "executor must be a string, not {}", Py_TYPE(executor)->tp_name);
     name = py::cast<std::string>(py::handle(executor));
   }
-  fxfuser::executor::ParsedOptions parsed = service().parse_options(name, parameters == nullptr ? OptionValues{} : option_values(py::handle(parameters)));
+  fxfuser::executor::ParsedOptions parsed = parse_options(name, parameters == nullptr ? OptionValues{} : option_values(py::handle(parameters)));
   warn(parsed.warnings, PyExc_UserWarning);
   auto options = std::make_shared<const fxfuser::executor::Options>(std::move(parsed.options));
   if (!fixed || !parsed.warnings.empty()) return options;  // a warned call warns again

@@ -123,7 +123,7 @@ void bind_handles(py::module_& module) {
     for (const ConstantSource& source : metas.empty() ? std::vector<ConstantSource>{} : handle->constants) {
       exact.push_back(meta_of(constant_of(target.ptr(), source)).value_or(ir::TensorMeta{}));
     }
-    const executor::ParsedOptions parsed = service().parse_options(executor, option_values(parameters));
+    const executor::ParsedOptions parsed = parse_options(executor, option_values(parameters));
     std::shared_ptr<Program> program = handle->program;
     py::gil_scoped_release released;
     return program->explain(parsed.options, exact, where);

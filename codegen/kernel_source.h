@@ -42,7 +42,7 @@ struct KernelSource {
   std::vector<LaunchConfig> launches;   // run in this order on one stream (partials, then finish)
   std::int64_t workspace_bytes = 0;     // uninitialised
   std::int64_t counter_bytes = 0;       // zeroed once; kernels leave them zero
-  std::int64_t bytes = 0;               // of all tensor inputs and outputs, each once (dump_eff_bandwidth)
+  std::int64_t bytes = 0;               // of all tensor inputs and outputs, each once, for the report
   int slots_per_element = 0;            // predicted issue slots, for the report
   bool eager_rounding = false;          // compile without contraction
 };

@@ -1,10 +1,13 @@
 #include "executor/discover.h"
 
 #include <ATen/Tensor.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "executor/aten_bridge.h"
+#include "executor/dump.h"
+#include "executor/dump_launch.h"
 #include "executor/scalar_step.h"
 #include "partitioner/ir/error.h"
 
@@ -20,6 +23,19 @@ ir::TensorMeta meta_of_value(const c10::IValue& value) {
   ir::TensorMeta meta;
   meta.dtype = scalar_dtype(value);
   return meta;
+}
+
+/// What a profiler shows: the kernel and the nodes that it computes, the first few of many.
+std::string range_name(const GroupPlan& group, std::size_t segment) {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> names;
+  for (ir::NodeId id : group.segmented.segments[segment].nodes) {
+    const std::string& name = group.canonical.node(id).name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  const std::string more = names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : std::string();
+  names.resize(std::min(names.size(), kShown));
+  return fmt::format("{} [{}{}]", group.sources[segment].name, fmt::join(names, ", "), more);
 }
 
 }  // namespace
@@ -97,7 +113,8 @@ void Discovery::prefetch() {
   }
   for (const auto& [sm, sources] : wanted) {
     try {
-      session_.kernels.get(sources, sm);
+      const auto kernels = session_.kernels.get(sources, sm);
+      prefetched_.insert(prefetched_.end(), kernels.begin(), kernels.end());
     } catch (const std::exception&) {
       // The kernel at fault is found and told when its partition is reached.
     }
@@ -124,6 +141,7 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
   }
   plan_.slot_count = slots.size();
   plan_.outputs = lowered_.graph.outputs;
+  if (!options_.dump.empty()) dump_plan(plan_, options_);
   return std::move(plan_);
 }
 
@@ -243,7 +261,8 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
   step.launches = source.launches;
   step.workspace_bytes = source.workspace_bytes;
   step.counter_bytes = source.counter_bytes;
-  step.bytes = source.bytes;
+  step.dump = launch_dump(options_);
+  if (step.dump != 0) step.number = session_.kernel_number(step.kernel->name());
   for (const codegen::LaunchConfig& launch : step.launches) step.entries.push_back(step.kernel->entry(launch, step.device));
   return step;
 }
@@ -273,12 +292,12 @@ void Discovery::add_group(const GroupPlan& group, const std::vector<std::shared_
   const std::vector<SlotId> slot_of = place_values(group, partition, slots);
   std::vector<LaunchStep> launches;
   for (std::size_t i = 0; i < group.sources.size(); ++i) launches.push_back(launch_step(group, i, slot_of, kernels[i]));
-  for (LaunchStep& launch : launches) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
     Step step;
     step.unit = unit;
     step.origin = origin;
-    step.name = launch.kernel->name();
-    step.what = std::move(launch);
+    step.name = range_name(group, i);
+    step.what = std::move(launches[i]);
     execute(std::move(step), slots, counters);
   }
   const auto view = [&](SlotId source, SlotId target, const ViewGeometry& geometry) {

@@ -50,6 +50,7 @@ class Discovery {
   const LoweredGraph& lowered_;
   std::vector<std::optional<partitioner::Reason>>& failed_;
   const Options& options_;
+  std::vector<std::shared_ptr<CompiledKernel>> prefetched_;  // held, so that the cache keeps them until they are asked for
   Plan plan_;
   std::multimap<std::uint32_t, PlannedGroup> groups_;  // of this run, by twin
 };

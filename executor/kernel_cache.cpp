@@ -16,7 +16,6 @@ namespace {
 using codegen::KernelSource;
 using codegen::Target;
 
-constexpr std::size_t kMaxKernels = 4096;
 constexpr const char* kVersion = "fxfuser 0.1.0";
 
 std::string joined(const std::vector<std::string>& words) {
@@ -87,9 +86,15 @@ void KernelCache::remember(const std::string& key, std::shared_ptr<CompiledKerne
   if (entries_.count(key) > 0) return;
   order_.push_front({key, std::move(kernel)});
   entries_[key] = order_.begin();
-  if (entries_.size() > kMaxKernels) {
-    entries_.erase(order_.back().key);
-    order_.pop_back();
+}
+
+void KernelCache::trim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto at = order_.end(); entries_.size() > capacity_ && at != order_.begin();) {
+    --at;
+    if (at->kernel.use_count() > 1) continue;
+    entries_.erase(at->key);
+    at = order_.erase(at);
   }
 }
 
@@ -117,6 +122,7 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::find_present(const std
     }
     out.push_back(std::move(kernel));
   }
+  trim();
   return out;
 }
 
@@ -148,6 +154,7 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<
     if (out[i] == nullptr) out[i] = find(keys[i]);
     FXF_ASSERT(out[i] != nullptr, "{} was not compiled", sources[i]->name);
   }
+  trim();
   return out;
 }
 

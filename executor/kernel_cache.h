@@ -30,7 +30,10 @@ struct CacheCounters {
 
 class KernelCache {
  public:
-  explicit KernelCache(DiskCache disk) : disk_(std::move(disk)) {}
+  /// A loaded host kernel takes about 30 KB: kernels that no plan holds may take 30 MB.
+  static constexpr std::size_t kCapacity = 1024;
+
+  explicit KernelCache(DiskCache disk, std::size_t capacity = kCapacity) : disk_(std::move(disk)), capacity_(capacity) {}
 
   /// Makes every kernel loadable, in parallel; returns them in order. Throws Error(Runtime) with the compiler's log.
   std::vector<std::shared_ptr<CompiledKernel>> get(const std::vector<const codegen::KernelSource*>& sources, int sm);
@@ -56,6 +59,8 @@ class KernelCache {
   /// From the disk into memory; null when it is not there.
   std::shared_ptr<CompiledKernel> load(const std::string& key, const codegen::KernelSource& source);
   void remember(const std::string& key, std::shared_ptr<CompiledKernel> kernel);
+  /// Forgets the kernels that were used longest ago, among those that nobody else holds, until `capacity` are left.
+  void trim();
   using Missing = std::vector<std::pair<std::string, const codegen::KernelSource*>>;
   /// Several kernels a run of the host compiler.
   void compile_host(Missing missing, CompileProgress& progress);
@@ -66,6 +71,7 @@ class KernelCache {
   std::string key_prefix(const codegen::KernelSource& source, int sm) const;
 
   DiskCache disk_;
+  const std::size_t capacity_;
   std::optional<codegen::Emulation> emulation_;
   mutable std::mutex mutex_;
   std::mutex compiling_;  // one compile at a time decides what is missing

@@ -2,25 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <queue>
 
+#include "executor/dump.h"
 #include "executor/twins.h"
 #include "partitioner/decompose.h"
 #include "partitioner/ir/error.h"
-#include "partitioner/ir/text.h"
 
 namespace fxfuser::executor {
 namespace {
 
 using partitioner::Partition;
-
-void dump(const Options& options, const char* word, const std::string& text) {
-  if (options.dump.count(word) == 0) return;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fputc('\n', stdout);
-  std::fflush(stdout);
-}
 
 /// Units in topological order; among those that are ready the one whose last node comes first in the original graph.
 std::vector<Unit> order_units(const LoweredGraph& lowered) {
@@ -96,15 +88,7 @@ LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   out.twin_of = twins_of(out.graph, out.partitions);
   out.units = order_units(out);
   out.partition_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.dump.count("partition") > 0) {
-    std::string text = ir::print(out.graph);
-    for (std::size_t p = 0; p < out.partitions.size(); ++p) {
-      text += fmt::format("partition {}:", p);
-      for (ir::NodeId id : out.partitions[p].nodes) text += " " + out.graph.nodes[id].name;
-      text += "\n";
-    }
-    dump(options, "partition", text);
-  }
+  if (!options.dump.empty()) dump_lowered(out, options);
   return out;
 }
 
@@ -119,7 +103,6 @@ GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t 
     out.refusal = partitioner::Reason{partitioner::ReasonCode::Argument, error.what()};
     return out;
   }
-  dump(options, "fusion_ir", ir::print(out.canonical));
   const codegen::ArchInfo arch = session.arch(partition.device);
   codegen::ScheduleOptions scheduling;
   scheduling.deterministic = options.deterministic;
@@ -127,15 +110,15 @@ GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t 
   out.segmented = codegen::segment(out.canonical, arch, scheduling);
   if (out.segmented.refusal) {
     out.refusal = out.segmented.refusal;
+    if (!options.dump.empty()) dump_group(out, arch, options);
     return out;
   }
   for (codegen::Segment& segment : out.segmented.segments) {
     segment.fusion.eager_rounding = options.rounding == Rounding::Eager;
     out.sources.push_back(codegen::emit(segment.fusion, segment.schedule, arch));
-    dump(options, "segmented_fusion", codegen::to_string(segment.fusion));
-    dump(options, "scheduler_params", codegen::to_string(segment.schedule));
-    dump(options, arch.target == codegen::Target::Cuda ? "cuda_kernel" : "host_kernel", out.sources.back().text);
+    if (!options.fma) out.sources.back().eager_rounding = true;
   }
+  if (!options.dump.empty()) dump_group(out, arch, options);
   return out;
 }
 

@@ -1,11 +1,9 @@
 #include "executor/options.h"
 
-#include <fmt/ranges.h>
-
 #include <cstdlib>
 #include <functional>
 
-#include "codegen/file_io.h"
+#include "executor/option_words.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
@@ -13,26 +11,20 @@ namespace {
 
 using ir::Attr;
 
-std::set<std::string> split_commas(const char* text) {
-  if (text == nullptr) return {};
-  const std::vector<std::string> words = codegen::split_words(text, ",");
-  return {words.begin(), words.end()};
-}
-
 bool as_flag(const std::string& key, const Attr& value) {
   const auto* flag = std::get_if<bool>(&value.v);
   FXF_CHECK(flag != nullptr, Type, "executor_parameters['{}'] must be True or False", key);
   return *flag;
 }
 
-std::set<std::string> as_words(const std::string& key, const Attr& value) {
-  if (const auto* word = std::get_if<std::string>(&value.v)) return split_commas(word->c_str());
+std::vector<std::string> as_words(const std::string& key, const Attr& value) {
+  if (const auto* word = std::get_if<std::string>(&value.v)) return split_option_list(*word);
   FXF_CHECK(value.is_list(), Type, "executor_parameters['{}'] must be a list of strings", key);
-  std::set<std::string> words;
+  std::vector<std::string> words;
   for (const Attr& item : value.list()) {
     const auto* word = std::get_if<std::string>(&item.v);
     FXF_CHECK(word != nullptr, Type, "executor_parameters['{}'] must be a list of strings", key);
-    words.insert(*word);
+    for (std::string& piece : split_option_list(*word)) words.push_back(std::move(piece));
   }
   return words;
 }
@@ -49,47 +41,44 @@ T as_choice(const std::string& key, const Attr& value, std::initializer_list<std
   throw_error(ErrorKind::Value, fmt::format("executor_parameters['{}'] is '{}'; it can be {}", key, *word, known));
 }
 
-const std::set<std::string>& dump_words() {
-  static const std::set<std::string> words{"fusion_ir", "segmented_fusion", "scheduler_params", "cuda_kernel", "host_kernel", "partition", "plan", "launch_param"};
-  return words;
-}
-
 struct OptionRow {
   OptionDoc doc;
-  std::function<void(Options&, const std::string&, const Attr&)> set;
+  std::function<void(ParsedOptions&, const std::string&, const Attr&)> set;
 };
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {{"allow_single_op_fusion", "bool", "True", "False leaves every group with one compute op to ATen; strict ignores it"},
-       [](Options& o, const std::string& k, const Attr& v) { o.allow_single_op_fusion = as_flag(k, v); }},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.allow_single_op_fusion = as_flag(k, v); }},
       {{"compile", "str", "sync", "'sync' compiles missing kernels in the first call, 'never' sends them to ATen"},
-       [](Options& o, const std::string& k, const Attr& v) {
-         o.compile = as_choice<CompilePolicy>(k, v, {{"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
+       [](ParsedOptions& o, const std::string& k, const Attr& v) {
+         o.options.compile = as_choice<CompilePolicy>(k, v, {{"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
        }},
       {{"cuda_graph", "bool", "False", "True captures a plan of static shapes after two calls and replays it; results are copied out, so they never change later"},
-       [](Options& o, const std::string& k, const Attr& v) { o.cuda_graph = as_flag(k, v); }},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.cuda_graph = as_flag(k, v); }},
       {{"deterministic", "bool", "False", "no choice that may change bits between two runs of the same program"},
-       [](Options& o, const std::string& k, const Attr& v) { o.deterministic = as_flag(k, v); }},
-      {{"dump", "list of str", "[]", "what to print on the way: fusion_ir, segmented_fusion, scheduler_params, cuda_kernel, host_kernel, partition, plan, launch_param"},
-       [](Options& o, const std::string& k, const Attr& v) {
-         o.dump = as_words(k, v);
-         for (const std::string& word : o.dump) {
-           FXF_CHECK(dump_words().count(word) > 0, Value, "executor_parameters['dump'] holds '{}'; there are {}", word, fmt::join(dump_words(), ", "));
-         }
+       [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.deterministic = as_flag(k, v); }},
+      {{"dump", "list of str", "[]", "what to print on the way: " + listed(dump_words())},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) {
+         WordList read = read_words(dump_words(), fmt::format("executor_parameters['{}']", k), as_words(k, v));
+         o.options.dump = std::move(read.words);
+         o.warnings.insert(o.warnings.end(), read.notes.begin(), read.notes.end());
        }},
       {{"on_error", "str", "fallback", "'fallback' sends a fusion that can't be made to ATen with a reason, 'raise' raises it"},
-       [](Options& o, const std::string& k, const Attr& v) {
-         o.on_error = as_choice<OnError>(k, v, {{"fallback", OnError::Fallback}, {"raise", OnError::Raise}});
+       [](ParsedOptions& o, const std::string& k, const Attr& v) {
+         o.options.on_error = as_choice<OnError>(k, v, {{"fallback", OnError::Fallback}, {"raise", OnError::Raise}});
        }},
       {{"rounding", "str", "default", "'eager' rounds every 16-bit intermediate to its traced dtype and forbids contraction"},
-       [](Options& o, const std::string& k, const Attr& v) {
-         o.rounding = as_choice<Rounding>(k, v, {{"default", Rounding::Default}, {"eager", Rounding::Eager}});
+       [](ParsedOptions& o, const std::string& k, const Attr& v) {
+         o.options.rounding = as_choice<Rounding>(k, v, {{"default", Rounding::Default}, {"eager", Rounding::Eager}});
        }},
       {{"skip_ops", "list of str", "[]", "targets or row names that must stay with ATen"},
-       [](Options& o, const std::string& k, const Attr& v) { o.skip_ops = as_words(k, v); }},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) {
+         const std::vector<std::string> words = as_words(k, v);
+         o.options.skip_ops = {words.begin(), words.end()};
+       }},
       {{"use_python_fusion_cache", "bool", "True", "False plans anew at each call"},
-       [](Options& o, const std::string& k, const Attr& v) { o.use_python_fusion_cache = as_flag(k, v); }},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.use_python_fusion_cache = as_flag(k, v); }},
   };
   return rows;
 }
@@ -106,14 +95,15 @@ Mode parse_mode(std::string_view executor) {
 ParsedOptions parse_options(std::string_view executor, const std::map<std::string, Attr>& parameters) {
   ParsedOptions out;
   out.options.mode = parse_mode(executor);
+  FXF_CHECK(environment().problem.empty() || out.options.mode == Mode::Aten, Runtime, "{}", environment().problem);
   out.options.dump = environment().dump;
   if (environment().disable.count("fallback") > 0) out.options.on_error = OnError::Raise;
-  if (environment().disable.count("fma") > 0) out.options.rounding = Rounding::Eager;
+  out.options.fma = environment().disable.count("fma") == 0;
   for (const auto& [key, value] : parameters) {
     bool known = false;
     for (const OptionRow& row : option_rows()) {
       if (row.doc.name != key) continue;
-      row.set(out.options, key, value);
+      row.set(out, key, value);
       known = true;
     }
     if (known) continue;
@@ -130,18 +120,34 @@ std::vector<OptionDoc> option_docs() {
   return docs;
 }
 
+namespace {
+
+/// Adds the words of both variables: ours, and the name of 2022.
+void read_variables(std::span<const OptionWord> table, std::initializer_list<const char*> names, std::set<std::string>& words, Environment& out) {
+  for (const char* name : names) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    try {
+      WordList read = read_words(table, name, split_option_list(text));
+      words.merge(read.words);
+      out.notes.insert(out.notes.end(), read.notes.begin(), read.notes.end());
+    } catch (const Error& error) {
+      out.problem = fmt::format("Parsing {} failed. Invalid option: {}", name, error.what());
+    }
+  }
+}
+
+}  // namespace
+
 const Environment& environment() {
   static const Environment read = [] {
     Environment out;
     if (const char* folder = std::getenv("FXFUSER_CACHE_DIR")) out.cache_dir = folder;
-    for (const char* name : {"FXFUSER_DUMP", "PYTORCH_NVFUSER_DUMP"}) {
-      for (const std::string& word : split_commas(std::getenv(name))) {
-        if (dump_words().count(word) > 0) out.dump.insert(word);
-      }
-    }
-    for (const char* name : {"FXFUSER_DISABLE", "PYTORCH_NVFUSER_DISABLE"}) out.disable.merge(split_commas(std::getenv(name)));
+    read_variables(dump_words(), {"FXFUSER_DUMP", "PYTORCH_NVFUSER_DUMP"}, out.dump, out);
+    read_variables(disable_words(), {"FXFUSER_DISABLE", "PYTORCH_NVFUSER_DISABLE"}, out.disable, out);
     const char* no_fallback = std::getenv("PYTORCH_NVFUSER_DISABLE_FALLBACK");
     if (no_fallback != nullptr && std::string_view(no_fallback) == "1") out.disable.insert("fallback");
+    if (out.disable.count("fma") > 0) out.notes.emplace_back("FMA is switched off for all generated kernels, which may slow them down");
     out.no_disk_cache = out.disable.count("disk_cache") > 0;
     return out;
   }();

@@ -26,6 +26,7 @@ struct Options {
   OnError on_error = OnError::Fallback;
   bool cuda_graph = false;
   bool deterministic = false;
+  bool fma = true;  // false: a product and a sum are rounded each (from the environment)
   std::set<std::string> skip_ops;
   std::set<std::string> dump;
   bool operator==(const Options&) const = default;
@@ -33,10 +34,11 @@ struct Options {
 
 struct ParsedOptions {
   Options options;
-  std::vector<std::string> warnings;  // unknown keys, naming the known ones
+  std::vector<std::string> warnings;  // unknown keys, naming the known ones; words that mean nothing here
 };
 
-/// Validates. Throws Error(Value) for an unknown executor or value, Error(Type) for a wrong type.
+/// Validates. Throws Error(Value) for an unknown executor or value, Error(Type) for a wrong type, Error(Runtime) for a word in the
+/// environment that there is not.
 ParsedOptions parse_options(std::string_view executor, const std::map<std::string, ir::Attr>& parameters);
 
 /// Documentation rows (name, type, default, meaning), generated from the same table that parse_options reads.
@@ -50,6 +52,8 @@ struct Environment {
   std::string cache_dir;  // empty: default
   bool no_disk_cache = false;
   std::set<std::string> dump, disable;
+  std::vector<std::string> notes;  // to be told once
+  std::string problem;             // a variable that can't be read, with what it may hold
 };
 const Environment& environment();
 

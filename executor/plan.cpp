@@ -10,6 +10,7 @@
 #include "codegen/host/emulation.h"
 #include "executor/aten_bridge.h"
 #include "executor/driver_api.h"
+#include "executor/dump_launch.h"
 #include "executor/host_parallel.h"
 #include "executor/scalar_step.h"
 #include "partitioner/ir/error.h"
@@ -57,6 +58,27 @@ void run_emulated(const LaunchStep& step, const Slots& slots, const void* params
   }
 }
 
+/// On the CPU it has run when this returns.
+void start_kernel(const LaunchStep& step, const Slots& slots, void* params) {
+  if (step.target == codegen::Target::Host) {
+    for (std::size_t i = 0; i < step.launches.size(); ++i) {
+      parallel_ranges(reinterpret_cast<RangeFunction>(step.entries[i]), params, step.launches[i].work_items, step.launches[i].grain);
+    }
+    return;
+  }
+  if (step.device < 0) return run_emulated(step, slots, params);
+  const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device));
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  const c10::Stream stream = guard.getStream(device);
+  Driver::use_device(step.device);
+  for (std::size_t i = 0; i < step.launches.size(); ++i) {
+    const codegen::LaunchConfig& config = step.launches[i];
+    if (config.grid[0] == 0) continue;
+    const DriverLaunch launch{{config.grid[0], config.grid[1], config.grid[2]}, {config.block[0], config.block[1], config.block[2]}, config.cluster, config.shared_bytes};
+    Driver::launch(step.entries[i], launch, stream.native_handle(), params);
+  }
+}
+
 bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
   if (!guards_hold(step, slots)) return false;
   c10::SmallVector<Word, 48> block;
@@ -78,27 +100,9 @@ bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
   for (std::int64_t value : step.ints) block.push_back(word_of(value));
   for (std::size_t i = 0; i < step.scalars.size(); ++i) block.push_back(scalar_word(slots[step.scalars[i]], step.scalar_types[i]));
   if (block.empty()) block.push_back(0);
-  if (step.target == codegen::Target::Host) {
-    for (std::size_t i = 0; i < step.launches.size(); ++i) {
-      parallel_ranges(reinterpret_cast<RangeFunction>(step.entries[i]), block.data(), step.launches[i].work_items, step.launches[i].grain);
-    }
-    ++counters.launches_host;
-  } else if (step.device < 0) {
-    run_emulated(step, slots, block.data());
-    ++counters.launches_cuda;
-  } else {
-    const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device));
-    const c10::impl::VirtualGuardImpl guard(device.type());
-    const c10::Stream stream = guard.getStream(device);
-    Driver::use_device(step.device);
-    for (std::size_t i = 0; i < step.launches.size(); ++i) {
-      const codegen::LaunchConfig& config = step.launches[i];
-      if (config.grid[0] == 0) continue;
-      const DriverLaunch launch{{config.grid[0], config.grid[1], config.grid[2]}, {config.block[0], config.block[1], config.block[2]}, config.cluster, config.shared_bytes};
-      Driver::launch(step.entries[i], launch, stream.native_handle(), block.data());
-    }
-    ++counters.launches_cuda;
-  }
+  if (step.dump == 0) start_kernel(step, slots, block.data());
+  else dump_launch(step, slots, [&] { start_kernel(step, slots, block.data()); });
+  ++(step.target == codegen::Target::Host ? counters.launches_host : counters.launches_cuda);
   if (counters.kernels != nullptr) counters.kernels->push_back(step.kernel->name());
   return true;
 }
@@ -152,12 +156,23 @@ bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
   return std::visit(Runner{slots, counters}, step.what);
 }
 
+namespace {
+
+std::int64_t bytes_of(const LaunchStep& launch) {
+  std::int64_t bytes = 0;
+  for (const ir::TensorMeta& meta : launch.expected) bytes += meta.numel() * ir::itemsize(meta.dtype);
+  for (const TensorOutput& output : launch.outputs) bytes += output.meta.numel() * ir::itemsize(output.meta.dtype);
+  return bytes;
+}
+
+}  // namespace
+
 bool is_brief(const Plan& plan) {
   constexpr std::int64_t kBriefBytes = 128 << 10;  // some ten microseconds of a host kernel
   std::int64_t bytes = 0;
   for (const Step& step : plan.steps) {
     const auto* launch = std::get_if<LaunchStep>(&step.what);
-    if (launch != nullptr && (launch->target == codegen::Target::Host || launch->device < 0)) bytes += launch->bytes;
+    if (launch != nullptr && (launch->target == codegen::Target::Host || launch->device < 0)) bytes += bytes_of(*launch);
     if (launch == nullptr && !std::holds_alternative<ViewStep>(step.what) && !std::holds_alternative<ScalarStep>(step.what)) return false;
   }
   return bytes <= kBriefBytes;

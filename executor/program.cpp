@@ -217,7 +217,7 @@ void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& r
       result.warnings.push_back(fmt::format("{} kernels can't be made here, fallback to aten executor: {}", target == codegen::Target::Cuda ? "CUDA" : "host", problem));
     }
   }
-  if (lowered.partitions.empty() && !lowered.graph.nodes.empty() && session_.tell_once(fmt::format("graph {}", static_cast<const void*>(this)))) {
+  if (lowered.partitions.empty() && !lowered.graph.nodes.empty() && tell_once(told_nothing_fused_)) {
     result.warnings.push_back("nothing is fused: what this graph computes is not supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)");
   }
 }
@@ -254,7 +254,7 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
 RunResult ProgramImpl::refuse(const Options& options, RunResult&& result) {
   result.status = RunStatus::RunOriginal;
   if (options.mode == Mode::Strict) throw_error(ErrorKind::Value, "strictly_nvfuser can't take this call: " + result.reason);
-  if (result.reason.find("requires grad") != std::string::npos && session_.tell_once(fmt::format("grad {}", static_cast<const void*>(this)))) {
+  if (result.reason.find("requires grad") != std::string::npos && tell_once(told_gradients_)) {
     result.warnings.push_back("the module runs as it is, fallback to aten executor: " + result.reason);
   }
   session_.count_fallback();

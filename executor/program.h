@@ -1,6 +1,7 @@
 #pragma once
 // One imported module: its functional graph, lowered graphs by class of inputs, plans by exact metas.
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ class ProgramImpl final : public Program {
   void collect(std::span<const ir::Attr> from, Slots& slots, std::vector<c10::IValue>& outputs) const;
   /// A kernel that does not compile is told once.
   void tell_failures(const Class& held, RunResult& result);
+  /// True once since the last clear, for each of the things that a program tells of itself.
+  bool tell_once(std::atomic<std::uint64_t>& told) const { return told.exchange(session_.telling()) != session_.telling(); }
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;
@@ -65,6 +68,7 @@ class ProgramImpl final : public Program {
   std::vector<bool> keep_;  // slots of inputs and constants
   std::vector<std::size_t> written_;  // which inputs (constants after them) the graph writes
   PlanCache plans_;
+  std::atomic<std::uint64_t> told_gradients_{0}, told_nothing_fused_{0};
   std::mutex mutex_;  // of what follows
   std::weak_ptr<PlanGraph> last_graph_;  // of the plan made last under `cuda_graph`
   std::list<std::pair<std::string, std::shared_ptr<Class>>> classes_;

@@ -53,7 +53,9 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
     if (graph.values[value].kind == ir::ValueKind::Tensor) graph.values[value].meta = metas[i];
   }
   move_to(graph, target);
-  const LoweredGraph lowered = lower(session_, std::move(graph), options);
+  Options quiet = options;
+  quiet.dump.clear();  // the report says it all
+  const LoweredGraph lowered = lower(session_, std::move(graph), quiet);
   const bool same_partitions = held != nullptr && held->failed.size() == lowered.partitions.size();
 
   Kernels kernels;
@@ -65,8 +67,6 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
     const partitioner::Partition& partition = lowered.partitions[p];
     std::vector<ir::TensorMeta> inputs;
     for (ir::ValueId value : partition.inputs) inputs.push_back(lowered.graph.value(value).meta.value_or(ir::TensorMeta{}));
-    Options quiet = options;
-    quiet.dump.clear();
     GroupPlan group = plan_group(session_, lowered, p, inputs, {}, quiet);
     if (!group.refusal && same_partitions && held->failed[p]) group.refusal = held->failed[p];
     kernels.refused[p] = group.refusal;

@@ -62,7 +62,11 @@ class ServiceImpl final : public Service {
     return std::make_shared<ProgramImpl>(session_, std::move(graph));
   }
   ParsedOptions parse_options(std::string_view executor, const std::map<std::string, ir::Attr>& parameters) override {
-    return executor::parse_options(executor, parameters);
+    ParsedOptions parsed = executor::parse_options(executor, parameters);
+    for (const std::string& note : parsed.options.mode == Mode::Aten ? std::vector<std::string>{} : environment().notes) {
+      if (session_.tell_once(note)) parsed.warnings.push_back(note);
+    }
+    return parsed;
   }
   std::vector<OptionDoc> option_docs() override { return executor::option_docs(); }
   Stats stats() override { return session_.stats(); }
@@ -83,10 +87,12 @@ class ServiceImpl final : public Service {
   const ir::OpTable& op_table() override { return session_.ops; }
 
   void register_rows(std::string_view json) override {
-    std::vector<TableOp> fresh = make_table_ops(ir::OpTable::from_json(json, "registered row"));  // refuses before anything changes
+    // What can be refused is refused before anything changes.
+    const ir::OpTable rows = ir::OpTable::from_json(json, "registered row");
+    session_.capability.validate(rows);
+    std::vector<TableOp> fresh = make_table_ops(rows);
     session_.ops.add_json(json, "registered row");
     define_table_ops(std::move(fresh));
-    session_.capability.validate(session_.ops);
   }
   void register_check(std::string name, partitioner::Check check) override { session_.capability.register_check(std::move(name), std::move(check)); }
 
@@ -150,6 +156,6 @@ Service* default_service() {
 }  // namespace fxfuser::executor
 
 extern "C" FXFUSER_API const fxfuser_entry* fxfuser_codegen_entry() {
-  static const fxfuser_entry entry{FXFUSER_INTERFACE_VERSION, TORCH_VERSION, fxfuser::executor::default_service};
+  static const fxfuser_entry entry{FXFUSER_INTERFACE_VERSION, TORCH_VERSION, FXFUSER_ABI, fxfuser::executor::default_service};
   return &entry;
 }

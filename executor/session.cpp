@@ -124,6 +124,11 @@ void Session::reset_stats() {
   base_ = now;
 }
 
+int Session::kernel_number(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return kernel_numbers_.emplace(name, static_cast<int>(kernel_numbers_.size()) + 1).first->second;
+}
+
 bool Session::tell_once(const std::string& text) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return told_.insert(text).second;
@@ -131,6 +136,7 @@ bool Session::tell_once(const std::string& text) {
 
 void Session::clear(bool disk) {
   kernels.clear(disk);
+  ++telling_;
   const std::lock_guard<std::mutex> lock(mutex_);
   told_.clear();
 }

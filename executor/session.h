@@ -52,8 +52,12 @@ class Session {
   void reset_stats();
   std::atomic<bool> recording{false};
 
-  /// True the first time a text is told since the last clear.
+  /// The number of a kernel in what is printed: from 1, in the order in which kernels are first asked for.
+  int kernel_number(const std::string& name);
+  /// True the first time a text is told since the last clear. For causes in the machine and the environment: texts are kept.
   bool tell_once(const std::string& text);
+  /// Grows at each clear: what a program has told once it may tell again.
+  std::uint64_t telling() const { return telling_; }
   void clear(bool disk);
 
  private:
@@ -66,6 +70,8 @@ class Session {
   Stats stats_;  // the rest
   CacheCounters base_;  // kernel counters at the last reset
   std::set<std::string> told_;
+  std::atomic<std::uint64_t> telling_{1};
+  std::map<std::string, int> kernel_numbers_;
   std::map<int, codegen::ArchInfo> devices_;
   std::optional<codegen::ArchInfo> emulated_;
 };

@@ -38,7 +38,9 @@ struct LaunchStep {
   std::vector<codegen::LaunchConfig> launches;
   std::vector<void*> entries;
   std::int64_t workspace_bytes = 0, counter_bytes = 0;
-  std::int64_t bytes = 0;
+  // What the `dump` option asks for at each launch (dump_launch.h); 0: nothing.
+  std::uint8_t dump = 0;
+  int number = 0;  // of the kernel, in the order of first use; only where `dump` is set
 };
 
 struct AtenStep {

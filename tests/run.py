@@ -43,7 +43,7 @@ class Group:
 def groups(gpu: bool) -> list[Group]:
     found: list[Group] = []
     if not gpu:
-        for name, binary in (("null", "fxfuser_null_tests"), ("torch", "fxfuser_tests")):
+        for name, binary in (("null", "fxfuser_null_tests"), ("torch", "fxfuser_tests"), ("interface", "fxfuser_interface_tests")):
             path = BUILD / "tests" / binary
             if path.exists():
                 found.append(Group(name, [str(path)]))

@@ -1,70 +1,15 @@
 #include "codegen/host/host_compiler.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
 
+#include "codegen/command.h"
 #include "codegen/file_io.h"
 #include "partitioner/ir/error.h"
 
-extern char** environ;
-
 namespace fxfuser::codegen {
 namespace {
-
-/// A folder of its own, removed with what is in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const char* base = std::getenv("TMPDIR");
-    for (const std::string& parent : {std::string(base != nullptr && *base != '\0' ? base : "/tmp"), std::string("/tmp")}) {
-      path_ = parent + "/fxfuser-XXXXXX";
-      if (mkdtemp(path_.data()) != nullptr) return;
-    }
-    throw_error(ErrorKind::Runtime, "no temporary folder can be made in TMPDIR or /tmp");
-  }
-  ~ScratchFolder() {
-    for (const std::string& name : names_) unlink((path_ + "/" + name).c_str());
-    rmdir(path_.c_str());
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string file(const std::string& name) {
-    names_.push_back(name);
-    return path_ + "/" + name;
-  }
-
- private:
-  std::string path_;
-  std::vector<std::string> names_;
-};
-
-/// Runs a command with its output in a file; returns the exit status, 127 when it could not be started.
-int run(const std::vector<std::string>& command, const std::string& output) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  const int started = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (started != 0) return 127;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return 127;
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
-}
 
 struct Probe {
   std::vector<std::string> command;
@@ -84,7 +29,7 @@ Probe probe_compiler() {
   for (const auto& candidate : candidates) {
     std::vector<std::string> command = candidate;
     command.emplace_back("--version");
-    if (run(command, log) == 0) {
+    if (run_command(command, log) == 0) {
       const std::string text = read_file(log);
       out.command = candidate;
       out.version = text.substr(0, text.find('\n'));
@@ -173,7 +118,7 @@ Binary HostCompiler::compile_unit(const std::string& unit, const std::vector<std
   FXF_CHECK(write_file(source, unit), Runtime, "{} can't be written", source);
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   arguments.insert(arguments.end(), {"-o", object, source, "-lm"});
-  const int status = run(arguments, log);
+  const int status = run_command(arguments, log);
   Binary out;
   out.log = read_file(log);
   FXF_CHECK(status == 0, Runtime, "{} failed on a generated kernel (status {}):\n{}", arguments[0], status, out.log.substr(0, 4000));

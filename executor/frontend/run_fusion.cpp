@@ -4,6 +4,8 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/GradMode.h>
 
+#include <cstdio>
+
 #include "executor/frontend/python_text.h"
 #include "executor/frontend/replay.h"
 #include "partitioner/ir/error.h"
@@ -92,6 +94,12 @@ ir::Device home_of(std::span<const c10::IValue> inputs) {
   return {};
 }
 
+void print_definition(const OpSource& ops, const Fusion& fusion) {
+  const std::string text = python_text(fusion.records(), ops, fmt::format("nvfuser_fusion_id{}", fusion.id())) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
 /// Numbers come back as tensors of no dims.
 c10::IValue as_tensor(c10::IValue value) {
   if (!value.isScalar()) return value;
@@ -107,6 +115,7 @@ std::vector<c10::IValue> run_fusion(Service& service, const OpSource& ops, Fusio
   const std::vector<c10::IValue> values = checked(fusion, inputs);
   const ir::Device device = arguments.device.value_or(home_of(values));
   const std::shared_ptr<Program> program = fusion.program(device, [&] {
+    if (arguments.options.dump.count("python_definition") > 0) print_definition(ops, fusion);
     Replayed replayed = replay(fusion.records(), ops, device, fmt::format("fusion_{}", fusion.id()));
     return service.import({std::move(replayed.graph), std::move(replayed.alias)});
   });

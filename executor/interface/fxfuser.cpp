@@ -105,6 +105,10 @@ Service* try_library(const std::string& path, std::string& why) {
     why = std::string("was built for torch ") + facts->torch_version + ", this program for " + TORCH_VERSION;
     return nullptr;
   }
+  if (std::strcmp(facts->abi, FXFUSER_ABI) != 0) {
+    why = std::string("was built with ") + facts->abi + ", this program with " + FXFUSER_ABI;
+    return nullptr;
+  }
   return facts->service();
 }
 

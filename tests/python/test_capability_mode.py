@@ -206,15 +206,35 @@ def test_errors_are_the_calls_own() -> None:
         assert torch.add(X, 1).shape == X.shape  # the mode works on
 
 
-def test_symbolic_sizes(launches: Launches) -> None:
-    def fn(x: torch.Tensor) -> torch.Tensor:
-        return torch.sigmoid(x) + torch.acosh(torch.exp(x) + 1)
+# function, a shape, a shape of the same rank, kernels
+SYMBOLIC: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int, ...], int]] = {
+    "an op that stays whole": (lambda x: torch.sigmoid(x) + torch.acosh(torch.exp(x) + 1), (4, 8), (6, 9), 1),
+    "layer norm": (lambda x: F.layer_norm(x, x.shape[-1:]), (4, 8), (9, 10), 1),
+    "native layer norm": (lambda x: torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5), (4, 8), (9, 10), 1),
+    "softmax": (lambda x: torch.softmax(x, -1), (4, 8), (9, 10), 1),
+    "view": (lambda x: x.view(x.shape[0] * x.shape[1], x.shape[2]).sin().view(x.shape) + 1, (2, 4, 8), (3, 5, 7), 1),
+    "var_mean": (lambda x: torch.var_mean(x, dim=1)[0] + 1, (4, 8), (9, 10), 1),
+    "var_mean unbiased": (lambda x: torch.var_mean(x, True)[0] + 1, (4, 8), (9, 10), 1),
+    "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), (4, 3, 8), (6, 3, 5), 1),
+    "full": (lambda x: torch.full((x.shape[0], 1), 2.0) * x, (4, 8), (9, 10), 1),
+    "sizes as numbers": (lambda x: x * x.shape[0] / x.numel(), (4, 8), (9, 10), 1),
+    "mT": (lambda x: (x * 2).mT.exp(), (4, 8), (9, 10), 1),
+    "expand": (lambda x: x.sum(0).expand(x.shape[0], -1) + x, (4, 8), (9, 10), 1),
+}
 
-    gm = trace(fn, X, tracing_mode="symbolic")
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbolic_sizes(name: str, launches: Launches) -> None:
+    """One trace for all sizes: sizes are nodes of the graph, and the mode lowers what it lowers of a concrete trace."""
+    fn, first, second, kernels = SYMBOLIC[name]
+    gm = trace(fn, torch.rand(first) + 0.5, tracing_mode="symbolic")
     gm.graph.lint()
-    x = torch.rand(6, 8) + 0.5
-    torch.testing.assert_close(execute(gm, x), fn(x))
-    assert launches() > 0
+    concrete = trace(fn, torch.rand(first) + 0.5)
+    assert {target for target in targets(concrete) if "nvprims" in target} <= set(targets(gm))
+    for count, shape in enumerate((first, second), 1):
+        x = torch.rand(shape) + 0.5
+        torch.testing.assert_close(execute(gm, x, executor_parameters={"on_error": "raise"}), fn(x), rtol=1e-4, atol=1e-5)
+        assert launches() == count * kernels
 
 
 def test_retracing_a_trace_finds_what_was_missed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import fxfuser
@@ -17,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 CALLS = by_hand()
 RANDOM = ("rand_like.default",)
+ALONE_NO_KERNEL = ("broadcast_in_dim", "clone", "imag", "real", "squeeze", "transpose", "view", "view_of")  # views, a lone copy, and what complex tensors have
 
 
 def overload(name: str) -> Any:
@@ -75,6 +77,34 @@ def test_opinfo_samples_eager_and_fused(dtype: torch.dtype) -> None:
     left = [(row["target"], row.get("reason")) for row in nodes if row["status"] != "fused" and not (row.get("reason") or "").startswith(FALLBACK_IS_RIGHT)]
     assert not left
     assert sum(row["status"] == "fused" for row in nodes) > len(nodes) // 2
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_impl_nvfuser_writes_the_call_into_a_definition(name: str, launches: Callable[[], int]) -> None:
+    """As older code builds a fusion from a graph: the attribute of packet and overload, called with a definition's handles."""
+    nvprims.register_nvprims()
+    if name in RANDOM:
+        args, kwargs = CALLS[name][0]
+        with fxfuser.FusionDefinition() as fd:
+            fd.add_output(overload(name).impl_nvfuser(fd, fd.from_pytorch(args[0])))
+        (out,) = fd.execute([args[0]])
+        assert out.shape == args[0].shape and 0 <= float(out.min()) <= float(out.max()) < 1
+        return
+    for args, kwargs in CALLS[name]:
+        args = detached(args)
+        tensors = [leaf for leaf in args if isinstance(leaf, torch.Tensor)]
+        expected = pytree.tree_leaves(overload(name)(*detached(args), **kwargs))
+        with fxfuser.FusionDefinition() as fd:
+            handles = iter([fd.from_pytorch(tensor) for tensor in tensors])
+            given = [next(handles) if isinstance(arg, torch.Tensor) else arg for arg in args]
+            made = overload(name).impl_nvfuser(fd, *given, **kwargs)
+            made = list(made) if isinstance(made, (tuple, list)) else [made]
+            for result, like in zip(made, expected, strict=True):
+                fd.add_output(fd.ops.cast(result, like.dtype))
+        for ours, eager in zip(fd.execute(tensors, on_error="raise"), expected, strict=True):
+            torch.testing.assert_close(ours, eager, check_stride=False, equal_nan=True)
+    packet = name.partition(".")[0]
+    assert launches() > 0 or packet in ALONE_NO_KERNEL
 
 
 def test_a_flag_is_never_a_dim() -> None:

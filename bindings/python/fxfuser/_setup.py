@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 from types import ModuleType
@@ -19,16 +20,8 @@ def nvrtc_folders() -> list[str]:
     return folders
 
 
-def library_path() -> str | None:
-    """The code-generation library beside this package, when it lies there."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libfxfuser_codegen.so")
-    return path if os.path.exists(path) else None
-
-
 def configure(native: ModuleType) -> None:
-    """Hands both to the native part; a missing library is told at the first call, not at import."""
-    path = library_path()
-    if path is not None:
-        native.set_library_path(path)
+    """Hands them to the native part, which loads the library; one that can't be loaded is told at the first call that needs it."""
+    with contextlib.suppress(RuntimeError):
         native.set_nvrtc_path(nvrtc_folders())
         native.use_graph_capture()

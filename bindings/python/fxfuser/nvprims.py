@@ -12,6 +12,7 @@ from torch._prims import RETURN_TYPE
 from torch.utils import _pytree as pytree
 
 from fxfuser import _C
+from fxfuser.nvprims_definition import implementation
 
 # What a call may hold to become an nvprim. Wider than in 2022 nowhere: graphs of that time keep their meaning.
 TRACED_DTYPES = frozenset({torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool})
@@ -51,11 +52,13 @@ def is_view(name: str) -> bool:
 
 
 def register_nvprims() -> None:
-    """Gives each nvprim the attributes that older code reads: ``impl_aten``, ``return_type``, ``is_recomputable``."""
+    """Gives each nvprim the attributes that older code reads: ``impl_nvfuser``, ``impl_aten``, ``return_type``, ``is_recomputable``."""
     _C.load()
     for name in names():
+        definition = implementation(name)
         packet = getattr(torch.ops.nvprims, name)
         for op in (packet, *(getattr(packet, overload) for overload in packet.overloads())):
+            op.impl_nvfuser = definition
             op.impl_aten = op
             op.return_type = RETURN_TYPE.VIEW if is_view(name) else RETURN_TYPE.NEW
             op.is_recomputable = name not in _NOT_RECOMPUTABLE

@@ -1,0 +1,109 @@
+"""Thousands of partitions and thousands of graphs: nothing is made twice, and what is gone leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import fxfuser
+import pytest
+import torch
+from fxfuser import execute
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import memory  # noqa: E402
+
+PARTITIONS = 3000
+RAISE = {"on_error": "raise"}
+
+
+@pytest.fixture(scope="module")
+def chain() -> torch.fx.GraphModule:
+    """sin, +, digamma (which has no row), over and over: equal groups of two ops with an ATen call between."""
+    x = torch.rand(4, 6)
+    graph = torch.fx.Graph()
+    value = graph.placeholder("x")
+    value.meta["val"] = x
+    for _ in range(PARTITIONS):
+        for op, more in ((torch.ops.aten.sin.default, ()), (torch.ops.aten.add.Tensor, (1.5,)), (torch.ops.aten.digamma.default, ())):
+            value = graph.call_function(op, (value, *more))
+            value.meta["val"] = x
+    graph.output(value)
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
+def test_equal_partitions_share_one_kernel_and_nothing_is_made_twice(chain: torch.fx.GraphModule, kernels: Callable[[], dict[str, int]]) -> None:
+    fxfuser.clear_caches(disk=True)
+    inputs = [torch.rand(4, 6) for _ in range(4)]
+    before = fxfuser.stats()
+    torch.testing.assert_close(execute(chain, inputs[0], executor_parameters=RAISE), chain(inputs[0]))
+    first = fxfuser.stats()
+    assert first["compiles"] - before["compiles"] == 1
+    assert list(kernels().values()) == [PARTITIONS]
+    for x in inputs[1:]:
+        torch.testing.assert_close(execute(chain, x, executor_parameters=RAISE), chain(x))
+    after = fxfuser.stats()
+    assert after["compiles"] == first["compiles"] and after["plan_misses"] == first["plan_misses"] == before["plan_misses"] + 1
+    assert after["plan_hits"] == first["plan_hits"] + 3
+    assert list(kernels().values()) == [4 * PARTITIONS]
+    assert after["aten_steps"] - before["aten_steps"] == 4 * PARTITIONS
+
+
+def test_another_size_is_one_plan_and_no_compile(chain: torch.fx.GraphModule) -> None:
+    execute(chain, torch.rand(4, 6), executor_parameters=RAISE)
+    before = fxfuser.stats()
+    for _ in range(2):
+        x = torch.rand(7, 5)
+        torch.testing.assert_close(execute(chain, x, executor_parameters=RAISE), chain(x))
+    after = fxfuser.stats()
+    assert after["compiles"] == before["compiles"] and after["plan_misses"] == before["plan_misses"] + 1
+    assert after["launches"]["host"] - before["launches"]["host"] == 2 * PARTITIONS
+
+
+def test_a_long_chain_is_planned_in_near_linear_time(chain: torch.fx.GraphModule) -> None:
+    """Ten times the partitions cost at most about ten times the first call."""
+    def short(count: int) -> torch.fx.GraphModule:
+        graph = torch.fx.Graph()
+        copied: dict[torch.fx.Node, torch.fx.Node] = {}
+        nodes = list(chain.graph.nodes)[: 1 + 3 * count]
+        for node in nodes:
+            copied[node] = graph.node_copy(node, lambda old: copied[old])
+        graph.output(copied[nodes[-1]])
+        return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+    def first_call(gm: torch.fx.GraphModule) -> float:
+        start = time.perf_counter()
+        execute(gm, torch.rand(4, 6), executor_parameters=RAISE)
+        return time.perf_counter() - start
+
+    first_call(short(1))
+    small, large = (min(first_call(short(count)) for _ in range(3)) for count in (PARTITIONS // 10, PARTITIONS))
+    assert large < 20 * small, f"{small:.3f} s and {large:.3f} s"
+
+
+def test_a_dead_graph_leaves_nothing(launches: Callable[[], int]) -> None:
+    x = torch.rand(4, 6)
+    gm = memory.graph(12345, x)
+    gm.register_buffer("kept", torch.rand(3))
+    dead = weakref.ref(gm.kept), weakref.ref(gm)
+    execute(gm, x, executor_parameters=RAISE)
+    assert launches() == memory.LENGTH
+    gc.collect()
+    count = fxfuser._C.handle_count()
+    del gm
+    gc.collect()
+    assert [ref() for ref in dead] == [None, None]
+    assert fxfuser._C.handle_count() == count - 1
+
+
+def test_memory_over_many_different_graphs(launches: Callable[[], int]) -> None:
+    """At most 50 MB over 100,000 graphs, from the slope over 2,000; `make bench SET=memory` runs them all."""
+    graphs, every = 2500, 500
+    grown = list(memory.growth(graphs, every))
+    assert launches() == graphs * memory.LENGTH
+    slope = grown[-1][1] / (graphs - every)
+    assert slope * 100_000 < 50, f"{slope * 100_000:.1f} MB for 100,000 graphs: {grown}"
