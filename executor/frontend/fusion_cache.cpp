@@ -28,7 +28,7 @@ std::shared_ptr<Fusion> FusionCache::intern(const std::vector<Record>& records) 
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
     ++stats_.hits;
-    entries_.splice(entries_.begin(), entries_, found->second);
+    use(found->second);
     return found->second->fusion;
   }
   ++stats_.misses;
@@ -36,6 +36,7 @@ std::shared_ptr<Fusion> FusionCache::intern(const std::vector<Record>& records) 
   by_key_[entries_.front().key] = entries_.begin();
   by_id_[entries_.front().fusion->id()] = entries_.begin();
   std::shared_ptr<Fusion> fusion = entries_.front().fusion;
+  use(entries_.begin());
   shrink();
   return fusion;
 }
@@ -44,8 +45,23 @@ std::shared_ptr<Fusion> FusionCache::find(std::uint64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = by_id_.find(id);
   FXF_CHECK(found != by_id_.end(), Runtime, "Invalid fusion id! There is no fusion {}", id);
-  entries_.splice(entries_.begin(), entries_, found->second);
+  use(found->second);
   return found->second->fusion;
+}
+
+void FusionCache::use(Entries::iterator entry) {
+  if (!entry->warm) {
+    if (entry == cold_) ++cold_;
+    entry->warm = true;
+    ++warm_;
+  }
+  entries_.splice(entries_.begin(), entries_, entry);
+  while (warm_ > most_warm_) {
+    --cold_;
+    --warm_;
+    cold_->warm = false;
+    if (cold_->fusion.use_count() == 1) cold_->fusion->drop_programs();
+  }
 }
 
 CacheStats FusionCache::stats() const {
@@ -67,6 +83,8 @@ void FusionCache::shrink() {
   while (entries_.size() > capacity_) {
     by_key_.erase(entries_.back().key);
     by_id_.erase(entries_.back().fusion->id());
+    if (entries_.back().warm) --warm_;
+    else if (&entries_.back() == &*cold_) cold_ = entries_.end();
     entries_.pop_back();
     ++stats_.evictions;
   }
@@ -77,6 +95,8 @@ void FusionCache::clear() {
   by_key_.clear();
   by_id_.clear();
   entries_.clear();
+  cold_ = entries_.end();
+  warm_ = 0;
   stats_ = {};
 }
 

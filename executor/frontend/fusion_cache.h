@@ -52,9 +52,11 @@ struct CacheStats {
 /// Bounded; the fusion that was used longest ago goes first. A fusion that goes lives on while somebody holds it.
 class FusionCache {
  public:
-  static constexpr std::size_t kCapacity = 16384;
+  static constexpr std::size_t kCapacity = 8192;
+  /// Definitions are small; what they run as is kept for this many of the latest, and for those that somebody holds.
+  static constexpr std::size_t kWarm = 512;
 
-  explicit FusionCache(std::size_t capacity = kCapacity) : capacity_(capacity) {}
+  explicit FusionCache(std::size_t capacity = kCapacity, std::size_t most_warm = kWarm) : capacity_(capacity), most_warm_(most_warm) {}
 
   std::shared_ptr<Fusion> intern(const std::vector<Record>& records);
   /// Throws Error(Runtime) "Invalid fusion id!" for one that was never given or is gone.
@@ -71,16 +73,23 @@ class FusionCache {
   struct Entry {
     std::string key;
     std::shared_ptr<Fusion> fusion;
+    bool warm = false;
   };
+  using Entries = std::list<Entry>;
+  /// Moves an entry to the front; the last of the warm ones may go cold.
+  void use(Entries::iterator entry);
   void shrink();
 
   mutable std::mutex mutex_;
   std::size_t capacity_;
+  const std::size_t most_warm_;
+  std::size_t warm_ = 0;  // entries in front of cold_
   std::uint64_t next_id_ = 0;
   CacheStats stats_;
-  std::list<Entry> entries_;  // most recent first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  // views of the entries' own keys
-  std::unordered_map<std::uint64_t, std::list<Entry>::iterator> by_id_;
+  Entries entries_;  // most recent first: the warm ones, then the cold ones
+  Entries::iterator cold_ = entries_.end();  // the first cold one
+  std::unordered_map<std::string_view, Entries::iterator> by_key_;  // views of the entries' own keys
+  std::unordered_map<std::uint64_t, Entries::iterator> by_id_;
 };
 
 }  // namespace fxfuser::frontend

@@ -20,7 +20,7 @@ X = torch.linspace(-1, 1, 12)
 def empty_cache() -> Any:
     FusionCache.reset()
     yield
-    FusionCache.get(max_fusions=16384)
+    FusionCache.get(max_fusions=8192)
     FusionCache.reset()
 
 
@@ -85,7 +85,7 @@ def test_the_cache_is_bounded_and_forgets_what_was_used_longest_ago() -> None:
 def test_counts_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     scaled(1.0), scaled(1.0), scaled(2.0)
     FusionCache.get().print_stats()
-    assert capsys.readouterr().out == "fusions: 2 of at most 16384; lookups: 1 hits, 2 misses; evicted: 0\n"
+    assert capsys.readouterr().out == "fusions: 2 of at most 8192; lookups: 1 hits, 2 misses; evicted: 0\n"
 
 
 def test_definitions_nest_and_the_outer_one_goes_on() -> None:

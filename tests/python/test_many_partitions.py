@@ -12,7 +12,7 @@ from pathlib import Path
 import fxfuser
 import pytest
 import torch
-from fxfuser import execute
+from fxfuser import FusionCache, FusionDefinition, execute
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import memory  # noqa: E402
@@ -107,3 +107,23 @@ def test_memory_over_many_different_graphs(launches: Callable[[], int]) -> None:
     assert launches() == graphs * memory.LENGTH
     slope = grown[-1][1] / (graphs - every)
     assert slope * 100_000 < 50, f"{slope * 100_000:.1f} MB for 100,000 graphs: {grown}"
+
+
+def test_memory_over_many_different_definitions() -> None:
+    """The cache keeps definitions up to its size and programs for the latest: a full one takes at most 50 MB."""
+    ops = ("sin", "cos", "exp", "tanh", "relu", "neg", "abs", "sigmoid")
+    x, grown = torch.rand(4, 6), []
+    FusionCache.reset()
+    for number in range(1600):
+        with FusionDefinition() as fd:
+            value = fd.define_tensor(2)
+            for place in range(4):
+                value = fd.ops.digamma(getattr(fd.ops, ops[number // 8**place % 8])(value))
+            fd.add_output(value)
+        fd.execute([x], on_error="raise")
+        if number in (50, 800, 1599):
+            grown.append(memory.resident())
+    capacity = FusionCache.get().stats()["max_fusions"]
+    full = grown[1] - grown[0] + (grown[2] - grown[1]) / 800 * capacity
+    FusionCache.reset()
+    assert full < 50, f"{full:.1f} MB for {capacity} definitions"

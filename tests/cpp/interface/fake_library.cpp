@@ -21,7 +21,7 @@ extern "C" __attribute__((visibility("default"))) int some_other_entry() { retur
 #endif
 
 extern "C" FXFUSER_API const fxfuser_entry* fxfuser_codegen_entry() {
-  static const fxfuser_entry entry{FXF_FAKE_INTERFACE, FXF_FAKE_TORCH, FXF_FAKE_ABI, [] () -> fxfuser::Service* { return nullptr; }};
+  static const fxfuser_entry entry{FXF_FAKE_INTERFACE, FXF_FAKE_TORCH, FXF_FAKE_ABI, []() -> fxfuser::Service* { return nullptr; }};
   return &entry;
 }
 
