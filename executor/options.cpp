@@ -63,9 +63,9 @@ const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {{"allow_single_op_fusion", "bool", "True", "False leaves every group with one compute op to ATen; strict ignores it"},
        [](Options& o, const std::string& k, const Attr& v) { o.allow_single_op_fusion = as_flag(k, v); }},
-      {{"compile", "str", "sync", "'sync' compiles missing kernels in the first call, 'never' sends them to ATen"},
+      {{"compile", "str", "sync", "'sync' compiles missing kernels in the first call, 'async' in the background while calls run through ATen, 'never' sends them to ATen"},
        [](Options& o, const std::string& k, const Attr& v) {
-         o.compile = as_choice<CompilePolicy>(k, v, {{"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
+         o.compile = as_choice<CompilePolicy>(k, v, {{"async", CompilePolicy::Async}, {"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
        }},
       {{"cuda_graph", "bool", "False", "True captures a plan of static shapes after two calls and replays it; results are copied out, so they never change later"},
        [](Options& o, const std::string& k, const Attr& v) { o.cuda_graph = as_flag(k, v); }},
@@ -121,6 +121,7 @@ ParsedOptions parse_options(std::string_view executor, const std::map<std::strin
     for (const OptionRow& row : option_rows()) names += (names.empty() ? "" : ", ") + row.doc.name;
     out.warnings.push_back(fmt::format("executor_parameters has an unknown key '{}'; known are {}", key, names));
   }
+  if (out.options.mode == Mode::Strict && out.options.compile == CompilePolicy::Async) out.options.compile = CompilePolicy::Sync;  // strict leaves nothing to ATen
   return out;
 }
 

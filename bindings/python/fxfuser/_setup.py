@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 from types import ModuleType
@@ -32,3 +33,4 @@ def configure(native: ModuleType) -> None:
         native.set_library_path(path)
         native.set_nvrtc_path(nvrtc_folders())
         native.use_graph_capture()
+        atexit.register(native.finish_background)
