@@ -68,6 +68,7 @@ void bind_service(py::module_& module) {
   module.def("reset_stats", [] { service().reset_stats(); });
   module.def("record_kernels", [](bool on) { service().record_kernels(on); });
   module.def("clear_caches", [](bool disk) { service().clear_caches(disk); }, py::arg("disk") = false);
+  module.def("finish_background", [] { service().finish_background(); }, py::call_guard<py::gil_scoped_release>(), "Ends background compiles.");
   module.def("option_docs", &options_list);
   module.def(
       "check_options",

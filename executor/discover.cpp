@@ -123,7 +123,7 @@ void Discovery::prefetch() {
 
 Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
   plan_.slot_count = slots.size();
-  plan_.cache_version = session_.kernels.version();
+  plan_.cache_version = session_.present(options_);
   plan_.steps.reserve(lowered_.units.size() + lowered_.graph.write_backs.size());
   for (std::uint32_t unit = first; unit < lowered_.units.size(); ++unit) {
     const Unit& what = lowered_.units[unit];
@@ -267,17 +267,38 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
   return step;
 }
 
+namespace {
+
+/// Kernels that don't compile are remembered with the compiler's log: the next call that wants one tells it.
+void compile_quietly(Session& session, const std::vector<codegen::KernelSource>& sources, int sm) {
+  for (const codegen::KernelSource& source : sources) {
+    try {
+      session.kernels.get({&source}, sm);
+    } catch (const std::exception& error) {
+      session.kernels.remember_failure(source, sm, error.what());
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::shared_ptr<CompiledKernel>> Discovery::kernels_of(const GroupPlan& group, const partitioner::Partition& partition, RunCounters& counters) {
   std::vector<const codegen::KernelSource*> sources;
   for (const codegen::KernelSource& source : group.sources) sources.push_back(&source);
   const int sm = session_.arch(partition.device).sm;
-  if (options_.compile != CompilePolicy::Never) return session_.kernels.get(sources, sm);
+  if (options_.compile == CompilePolicy::Sync) return session_.kernels.get(sources, sm);
   auto kernels = session_.kernels.find_present(sources, sm);
   const auto missing = static_cast<std::uint64_t>(std::count(kernels.begin(), kernels.end(), nullptr));
   if (missing == 0) return kernels;
   if (options_.mode == Mode::Strict) {
     throw_error(ErrorKind::Value, fmt::format("strictly_nvfuser can't fuse the group of {}: {} of its {} kernels are not in the cache and compile is 'never'",
                                               lowered_.graph.node(partition.nodes[0]).name, missing, kernels.size()));
+  }
+  if (options_.compile == CompilePolicy::Async) {
+    for (const codegen::KernelSource* source : sources) {
+      if (const std::string why = session_.kernels.failure(*source, sm); !why.empty()) throw_error(ErrorKind::Runtime, why);
+    }
+    session_.background.enqueue([&session = session_, held = group.sources, sm] { compile_quietly(session, held, sm); });
   }
   plan_.missing_kernels += missing;
   counters.missing_kernels += missing;

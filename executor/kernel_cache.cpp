@@ -126,6 +126,19 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::find_present(const std
   return out;
 }
 
+std::string KernelCache::failure(const KernelSource& source, int sm) {
+  const std::string key = key_of(source, sm);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = failures_.find(key);
+  return found == failures_.end() ? std::string() : found->second;
+}
+
+void KernelCache::remember_failure(const KernelSource& source, int sm, std::string why) {
+  std::string key = key_of(source, sm);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failures_[std::move(key)] = std::move(why);
+}
+
 std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<const KernelSource*>& sources, int sm) {
   std::vector<std::shared_ptr<CompiledKernel>> out(sources.size());
   std::vector<std::string> keys;
@@ -228,6 +241,7 @@ void KernelCache::clear(bool disk) {
   const std::lock_guard<std::mutex> lock(mutex_);
   entries_.clear();
   order_.clear();
+  failures_.clear();
   if (disk) disk_.clear();
 }
 

@@ -39,6 +39,9 @@ class KernelCache {
   std::vector<std::shared_ptr<CompiledKernel>> get(const std::vector<const codegen::KernelSource*>& sources, int sm);
   /// The kernels that are in memory or on disk, in order; null where only a compile would make one.
   std::vector<std::shared_ptr<CompiledKernel>> find_present(const std::vector<const codegen::KernelSource*>& sources, int sm);
+  /// Why a kernel did not compile in the background; empty when it was not tried.
+  std::string failure(const codegen::KernelSource& source, int sm);
+  void remember_failure(const codegen::KernelSource& source, int sm, std::string why);
   /// Grows whenever what is present may have changed.
   std::uint64_t version() const { return version_; }
   CacheCounters counters() const;
@@ -78,6 +81,7 @@ class KernelCache {
   std::map<std::tuple<codegen::Target, bool, int>, std::string> prefixes_;
   std::list<Entry> order_;  // most recent first
   std::unordered_map<std::string, std::list<Entry>::iterator> entries_;
+  std::unordered_map<std::string, std::string> failures_;  // by key
   CacheCounters counters_;
   std::atomic<std::uint64_t> version_{0};
 };

@@ -50,9 +50,9 @@ const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {{"allow_single_op_fusion", "bool", "True", "False leaves every group with one compute op to ATen; strict ignores it"},
        [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.allow_single_op_fusion = as_flag(k, v); }},
-      {{"compile", "str", "sync", "'sync' compiles missing kernels in the first call, 'never' sends them to ATen"},
+      {{"compile", "str", "sync", "'sync' compiles missing kernels in the first call, 'async' in the background while calls run through ATen, 'never' sends them to ATen"},
        [](ParsedOptions& o, const std::string& k, const Attr& v) {
-         o.options.compile = as_choice<CompilePolicy>(k, v, {{"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
+         o.options.compile = as_choice<CompilePolicy>(k, v, {{"async", CompilePolicy::Async}, {"never", CompilePolicy::Never}, {"sync", CompilePolicy::Sync}});
        }},
       {{"cuda_graph", "bool", "False", "True captures a plan of static shapes after two calls and replays it; results are copied out, so they never change later"},
        [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.cuda_graph = as_flag(k, v); }},
@@ -111,6 +111,7 @@ ParsedOptions parse_options(std::string_view executor, const std::map<std::strin
     for (const OptionRow& row : option_rows()) names += (names.empty() ? "" : ", ") + row.doc.name;
     out.warnings.push_back(fmt::format("executor_parameters has an unknown key '{}'; known are {}", key, names));
   }
+  if (out.options.mode == Mode::Strict && out.options.compile == CompilePolicy::Async) out.options.compile = CompilePolicy::Sync;  // strict leaves nothing to ATen
   return out;
 }
 

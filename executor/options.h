@@ -15,7 +15,7 @@ namespace fxfuser::executor {
 enum class Mode : std::uint8_t { Aten, Nvfuser, Strict };
 enum class Rounding : std::uint8_t { Default, Eager };
 enum class OnError : std::uint8_t { Fallback, Raise };
-enum class CompilePolicy : std::uint8_t { Sync, Never };
+enum class CompilePolicy : std::uint8_t { Sync, Async, Never };
 
 struct Options {
   Mode mode = Mode::Nvfuser;

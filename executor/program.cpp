@@ -89,14 +89,14 @@ bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IVa
   return true;
 }
 
-void ProgramImpl::run_plain(Slots& slots, RunCounters& counters) const {
+Plan ProgramImpl::run_plain(Slots& slots, RunCounters& counters) const {
   LoweredGraph plain;  // no partitions
   plain.graph = graph_;
   plain.partition_of.assign(graph_.nodes.size(), -1);
   for (ir::NodeId id = 0; id < graph_.nodes.size(); ++id) plain.units.push_back({-1, id});
   std::vector<std::optional<partitioner::Reason>> failed;
   const Options options;
-  Discovery(session_, plain, failed, options).run(slots, 0, counters);
+  return Discovery(session_, plain, failed, options).run(slots, 0, counters);
 }
 
 void ProgramImpl::run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) {
@@ -239,7 +239,7 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
     result.reason = "an input that is written shares memory with another, or with itself";
     return refuse(options, std::move(result));
   }
-  const auto plan = options.use_python_fusion_cache ? plans_.find(call.signature, options, session_.kernels.version()) : nullptr;
+  const auto plan = options.use_python_fusion_cache ? plans_.find(call.signature, options, session_.present(options)) : nullptr;
   const bool brief = plan != nullptr && plan->brief && plan->graph == nullptr;  // a capture takes the lock while others wait for the graph
   const Unlocked unlocked(brief ? nullptr : lock);
   if (session_.recording) call.counters.kernels = &call.names;
@@ -294,12 +294,18 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   if (held == nullptr) return run_recording(call);
   if (call.options.mode == Mode::Strict) check_strict(*held->lowered);
   tell_target_problems(*held->lowered, result);
+  if (call.options.compile == CompilePolicy::Async && !held->prepared) return run_meanwhile(held, call);
   Discovery discovery(session_, *held->lowered, held->failed, call.options);
-  if (miss != "sizes") discovery.prefetch();
+  if (miss != "sizes" && call.options.compile == CompilePolicy::Sync) discovery.prefetch();
   Slots slots = frame(call.inputs, graph_.values.size());
   Plan plan = settled(slots, call.counters, [&] { return discovery.run(slots, 0, call.counters); });
   tell_failures(*held, result);
   collect(plan.outputs, slots, call.outputs);
+  finish_plan(plan, call);
+  return miss;
+}
+
+void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
   std::vector<bool> keep = keep_;
   keep.resize(plan.slot_count, false);
   for (const ir::Attr& attr : plan.outputs) {
@@ -313,7 +319,24 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
     last_graph_ = plan.graph;
   }
   if (call.options.use_python_fusion_cache) plans_.remember(call.signature, call.options, std::make_shared<const Plan>(std::move(plan)));
-  return miss;
+}
+
+std::string ProgramImpl::run_meanwhile(const std::shared_ptr<Class>& held, Call& call) {
+  const std::uint64_t present = session_.present(call.options);
+  if (!held->preparing.exchange(true)) {
+    session_.background.enqueue([held, &session = session_, options = call.options] {
+      std::vector<std::optional<partitioner::Reason>> none(held->lowered->partitions.size());
+      Discovery(session, *held->lowered, none, options).prefetch();
+      held->prepared = true;
+    });
+  }
+  Slots slots = frame(call.inputs, graph_.values.size());
+  Plan plan = settled(slots, call.counters, [&] { return run_plain(slots, call.counters); });
+  collect(plan.outputs, slots, call.outputs);
+  plan.missing_kernels = 1;
+  plan.cache_version = present;
+  finish_plan(plan, call);
+  return "kernels compile in the background";
 }
 
 std::string ProgramImpl::run_recording(Call& call) {

@@ -24,6 +24,7 @@ class ProgramImpl final : public Program {
   struct Class {
     std::shared_ptr<LoweredGraph> lowered;
     std::vector<std::optional<partitioner::Reason>> failed;  // by partition
+    std::atomic<bool> preparing{false}, prepared{false};     // its kernels, in the background
   };
   /// What one call carries along.
   struct Call {
@@ -41,6 +42,10 @@ class ProgramImpl final : public Program {
   /// Each runs the call; why it was no plain hit (empty when it was).
   std::string run_plan(const Plan& plan, Call& call);
   std::string run_miss(Call& call, RunResult& result);
+  /// Through ATen while the kernels that the forecast says will be needed compile in the background.
+  std::string run_meanwhile(const std::shared_ptr<Class>& held, Call& call);
+  /// Lifetimes, and into the cache.
+  void finish_plan(Plan& plan, const Call& call);
   /// No forecast for this class, and it must run to be known: through ATen, recording the metas that the next one is planned with.
   std::string run_recording(Call& call);
   /// When the work raises, the writes that eager would have done by then are done.
@@ -49,7 +54,7 @@ class ProgramImpl final : public Program {
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
   bool forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const;
   /// Every node by itself, through ATen.
-  void run_plain(Slots& slots, RunCounters& counters) const;
+  Plan run_plain(Slots& slots, RunCounters& counters) const;
   /// Runs everything through ATen and records the metas of all values.
   ir::Graph record(Slots& slots, RunCounters& counters) const;
   void check_strict(const LoweredGraph& lowered) const;

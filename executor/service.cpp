@@ -73,6 +73,7 @@ class ServiceImpl final : public Service {
   void reset_stats() override { session_.reset_stats(); }
   void record_kernels(bool on) override { session_.recording = on; }
   void clear_caches(bool disk) override { session_.clear(disk); }
+  void finish_background() override { session_.background.finish(); }
 
   std::string ops_json() override {
     Json rows = Json::array();

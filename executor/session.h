@@ -12,6 +12,7 @@
 
 #include "codegen/arch.h"
 #include "executor/interface/fxfuser.h"
+#include "executor/background.h"
 #include "executor/kernel_cache.h"
 #include "partitioner/capability.h"
 #include "partitioner/ir/op_table.h"
@@ -29,6 +30,7 @@ class Session {
   ir::OpTable ops;
   partitioner::CapabilityTable capability;
   KernelCache kernels;
+  Background background;
 
   /// What a device can do; for a device that is not there a generic one of its kind.
   codegen::ArchInfo arch(const ir::Device& device);
@@ -42,6 +44,9 @@ class Session {
 
   /// CPU tensors take CUDA kernels that are emulated (tests).
   void emulate(codegen::Emulation emulation);
+
+  /// What a plan that lacks kernels compares: while it stays the same, no more are there.
+  std::uint64_t present(const Options& options) const { return options.compile == CompilePolicy::Async ? background.ended() : kernels.version(); }
 
   /// A call that a plan took: why it was planned anew, empty when it was not.
   void count_call(const std::string& miss_reason);

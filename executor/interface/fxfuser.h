@@ -107,6 +107,8 @@ class Service {
   virtual void record_kernels(bool on) = 0;
   /// Drops plans and kernels in memory and the once-only warnings; `disk` also empties the cache folder.
   virtual void clear_caches(bool disk) = 0;
+  /// Ends background compiles: drops what waits, waits for what runs.
+  virtual void finish_background() = 0;
   /// Rows as JSON: op, kind, targets, dtypes (for `python -m fxfuser ops`).
   virtual std::string ops_json() = 0;
   /// The rows themselves; they live as long as the service, register_rows adds to them.

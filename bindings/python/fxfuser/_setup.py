@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.util
 import os
@@ -25,3 +26,4 @@ def configure(native: ModuleType) -> None:
     with contextlib.suppress(RuntimeError):
         native.set_nvrtc_path(nvrtc_folders())
         native.use_graph_capture()
+        atexit.register(native.finish_background)
