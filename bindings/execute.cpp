@@ -126,6 +126,7 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
   std::vector<c10::IValue> outputs;
   Gil gil;
   RunResult result = program->run(options, inputs, outputs, &gil);
+  if (call.from_compiler) std::erase_if(result.warnings, [](const std::string& text) { return text.starts_with("nothing is fused"); });
   warn_of_fallback(result.warnings);
   if (result.status == RunStatus::RunOriginal) return run_original(call, args, arg_count);
   return results(handle, std::move(outputs));
@@ -262,6 +263,33 @@ PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, P
   return run_call(call);
 }
 
+/// execute_boxed(gm, inputs, executor_parameters): takes the inputs out of the list, so that the caller's list keeps none alive.
+PyObject* boxed_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  HANDLE_TH_ERRORS
+  if (nargs != 3 || !PyList_CheckExact(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "execute_boxed takes a module, a list of inputs and executor_parameters");
+    return nullptr;
+  }
+  const py::object inputs = py::reinterpret_steal<py::object>(PyList_AsTuple(args[1]));
+  if (PyList_SetSlice(args[1], 0, PyList_GET_SIZE(args[1]), nullptr) < 0) return nullptr;
+  Call call;
+  call.module = args[0];
+  call.args = PySequence_Fast_ITEMS(inputs.ptr());
+  call.count = PyTuple_GET_SIZE(inputs.ptr());
+  call.parameters = args[2] == Py_None ? nullptr : args[2];
+  call.from_compiler = true;
+  try {
+    return execute_call(call).release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  } catch (const Error& error) {
+    set_python_error(error);
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
 // The text signature line makes inspect.signature(fxfuser.execute) work.
 constexpr const char* kExecuteDoc =
     "execute(gm, *args, executor='nvfuser', executor_parameters=None, **kwargs)\n--\n\n"
@@ -282,6 +310,8 @@ constexpr const char* kExecuteDoc =
 
 PyMethodDef execute_method = {"execute", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(execute_fastcall)),
                               METH_FASTCALL | METH_KEYWORDS, kExecuteDoc};
+PyMethodDef boxed_method = {"execute_boxed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(boxed_fastcall)), METH_FASTCALL,
+                            "Runs a compiler's graph on a list of inputs and empties the list."};
 
 }  // namespace
 
@@ -298,6 +328,7 @@ void register_errors() {
 void bind_execute(py::module_& module) {
   PyObject* function = PyCFunction_NewEx(&execute_method, nullptr, py::str("fxfuser").release().ptr());
   module.attr("execute") = py::reinterpret_steal<py::object>(function);
+  module.attr("execute_boxed") = py::reinterpret_steal<py::object>(PyCFunction_NewEx(&boxed_method, nullptr, py::str("fxfuser").release().ptr()));
 }
 
 }  // namespace fxfuser::bindings
