@@ -278,15 +278,7 @@ PyObject* boxed_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   call.count = PyTuple_GET_SIZE(inputs.ptr());
   call.parameters = args[2] == Py_None ? nullptr : args[2];
   call.from_compiler = true;
-  try {
-    return execute_call(call).release().ptr();
-  } catch (py::error_already_set& error) {
-    error.restore();
-    return nullptr;
-  } catch (const Error& error) {
-    set_python_error(error);
-    return nullptr;
-  }
+  return run_call(call);
   END_HANDLE_TH_ERRORS
 }
 

@@ -33,6 +33,7 @@ struct Schedule {
   int vector = 1;            // elements a thread loads at once along the innermost axis
   int unroll = 1;            // vectors a thread has in flight (pointwise: whole tiles; reduction: rows or vectors)
   int threads = 128;         // a block
+  int min_blocks = 0;        // CUDA: blocks that an SM must have registers for; 0: as the compiler likes
   std::vector<bool> vector_input, vector_output;  // which tensors are accessed with `vector` (others element by element)
   // reduction and normalization
   Tier tier = Tier::MultiPass;
@@ -42,7 +43,6 @@ struct Schedule {
   int threads_per_row = 32;
   int rows_per_block = 1;
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
-  bool whole = false;        // persistent tiers: the threads of a row hold all of it and nothing else, so no load is guarded
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
   int cluster = 1;
   int stages = 0;            // row + column: rounds of rows that are in flight to shared memory, with the one that is worked on; below 2: none

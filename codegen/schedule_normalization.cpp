@@ -14,9 +14,10 @@ namespace fxfuser::codegen {
 namespace {
 
 constexpr std::int64_t kMaxVectors = 16;    // a thread's part of a row is unrolled: bounded text
-constexpr std::int64_t kThreadBytes = 256;  // of a row, unpacked to 32 bits, that a thread can hold
+constexpr std::int64_t kThreadBytes = 256;  // of a row that a thread can hold
 constexpr std::int64_t kWarpLanes = 32;
-constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold columns: registers are what bounds them
+constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold columns: registers are what bounds them; twice as many
+constexpr std::int64_t kFewElements = 8;    // where a thread holds no more of a row than this
 constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least before it leaves its columns to the second stage
 constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the second where an SM holds one block
 constexpr std::int64_t kReservedShared = 1024, kScratch = 1024;  // of a block: the driver's, and what warps exchange
@@ -25,7 +26,7 @@ constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 /// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
 struct RowBytes {
   std::int64_t memory = 0;     // an element, as stored
-  std::int64_t registers = 0;  // an element, unpacked
+  std::int64_t registers = 0;  // an element in a thread that holds it: as stored, and its columns' sums
 };
 
 RowBytes row_bytes(const Fusion& fusion) {
@@ -36,11 +37,11 @@ RowBytes row_bytes(const Fusion& fusion) {
     if ((expr.depends & ~reduced) == 0 && fusion.kept_numel() > 1) continue;
     const std::int64_t size = ir::itemsize(fusion.inputs[expr.input].meta.dtype);
     bytes.memory += size;
-    bytes.registers += std::max<std::int64_t>(size, 4);
+    bytes.registers += size;
   }
   for (const Accumulator& state : plan_passes(fusion).columns) bytes.registers += std::max<std::int64_t>(ir::itemsize(accumulator_dtype(fusion.body[state.expr])), 4);
   bytes.memory = std::max<std::int64_t>(bytes.memory, 1);
-  bytes.registers = std::max<std::int64_t>(bytes.registers, 4);
+  bytes.registers = std::max<std::int64_t>(bytes.registers, 1);
   return bytes;
 }
 
@@ -85,7 +86,6 @@ void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::in
   s.threads_per_row = static_cast<int>(lanes);
   s.rows_per_block = static_cast<int>(block / lanes);
   s.vectors_per_thread = static_cast<int>(std::max<std::int64_t>(ceil_div(n, lanes * s.vector), 1));
-  s.whole = tier != Tier::MultiPass && n == lanes * s.vector * s.vectors_per_thread;
 }
 
 bool plan_warp(const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, Schedule& s) {
@@ -118,7 +118,6 @@ bool plan_cluster(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, S
     Schedule part = s;
     if (!plan_block(arch, bytes, ceil_div(n, cluster), part)) continue;
     part.tier = Tier::Cluster;
-    part.whole = false;
     part.cluster = static_cast<int>(cluster);
     s = part;
     return true;
@@ -135,19 +134,33 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
     FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
     choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
   }
-  const std::int64_t resident = std::max<std::int64_t>(kSlabThreads / s.threads, 1);
+  const std::int64_t threads = s.vectors_per_thread * s.vector <= kFewElements ? 2 * kSlabThreads : kSlabThreads;
+  const std::int64_t resident = std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
   s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident * arch.sm_count));
   // Rounds on their way while one is worked on, as far as the SM's shared memory goes.
   const std::int64_t stage = bytes.memory * s.vector * s.vectors_per_thread * s.threads;
   const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch;
   const std::int64_t stages = std::min<std::int64_t>(room / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
+  s.min_blocks = static_cast<int>(resident);
   s.stages = arch.sm >= 80 && stages > 1 ? static_cast<int>(stages) : 0;
+}
+
+/// Blocks whose registers an SM has room for, by what a thread holds of its row. Large bodies are left to the compiler.
+int resident_blocks(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, const Schedule& s) {
+  constexpr std::size_t kLargeBody = 48;
+  constexpr std::int64_t kWorking = 24, kGrain = 8;  // registers of a thread beside its packs; the step in which the machine gives them
+  if (fusion.body.size() > kLargeBody) return 0;
+  const std::int64_t registers = ceil_div(ceil_div(bytes.registers * s.vector * s.vectors_per_thread, 4) + kWorking, kGrain) * kGrain;
+  return static_cast<int>(std::min<std::int64_t>(arch.registers_per_sm / (registers * s.threads), arch.max_threads_per_sm / s.threads));
 }
 
 void plan_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
-  if (plan_warp(arch, bytes, rows, n, s) || plan_block(arch, bytes, n, s)) return;
+  if (plan_warp(arch, bytes, rows, n, s) || plan_block(arch, bytes, n, s)) {
+    s.min_blocks = resident_blocks(fusion, arch, bytes, s);
+    return;
+  }
   if (options.allow_cluster && plan_cluster(arch, bytes, n, s)) return;
   const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 ? 512 : 1024, largest_block(arch));
   set_row(s, Tier::MultiPass, n, lanes, lanes);

@@ -11,6 +11,7 @@ namespace {
 constexpr int kLanes = 32;
 constexpr std::int64_t kMaxSplit = 1024;      // partials that one block folds quickly
 constexpr std::int64_t kMaxColumnSplit = 128;  // the same for columns
+constexpr std::int64_t kColumnThreads = 512;   // on an SM: a run of packs and the sums of their columns take some 80 registers
 constexpr std::int64_t kBlocksPerSm = 4;      // of 256 threads: one resident wave that leaves 64 registers a thread
 constexpr std::int64_t kSingleBlock = 16384;  // elements that one block folds sooner than two stages
 
@@ -71,7 +72,7 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   const std::int64_t tiles = std::max<std::int64_t>(ceil_div(across, lanes * s.vector) * other, 1);
   // 8 deep; deeper where few tiles, or narrow ones, would leave the SMs short of loads even when they are cut into slabs.
   std::int64_t deep = std::min<std::int64_t>(256 / lanes, most / lanes);
-  if (tiles * kMaxColumnSplit < kBlocksPerSm * arch.sm_count) deep = std::min<std::int64_t>(512 / lanes, most / lanes);
+  if (tiles * kMaxColumnSplit < kColumnThreads / 256 * arch.sm_count) deep = std::min<std::int64_t>(512 / lanes, most / lanes);
   deep = std::min(deep, deepest_columns(fusion, arch, lanes * s.vector, s.compensated));
   while (deep > 1 && deep > n) deep /= 2;
   deep = std::max<std::int64_t>(deep, ceil_div(std::min<std::int64_t>(kLanes, most), lanes));  // whole warps
@@ -82,7 +83,7 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   s.rows_per_block = static_cast<int>(deep);
   s.unroll = static_cast<int>(unroll);
 
-  const std::int64_t wave = kBlocksPerSm * arch.sm_count * 256 / std::max<std::int64_t>(s.threads, 256);
+  const std::int64_t wave = kColumnThreads / std::max<std::int64_t>(s.threads, 256) * arch.sm_count;
   const std::int64_t by_grid = std::min<std::int64_t>(floor_pow2(wave / tiles), kMaxColumnSplit);
   const std::int64_t by_work = n / (deep * unroll * 2);
   s.split = static_cast<int>(std::max<std::int64_t>(std::min(by_grid, by_work), 1));

@@ -15,6 +15,8 @@
 namespace fxfuser::executor {
 namespace {
 
+constexpr std::string_view kInputGuards = "torch.export.guards";  // as the importer names it
+
 constexpr std::size_t kMaxClasses = 16;
 
 /// The host's lock is given up while this lives.
@@ -305,7 +307,12 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   return miss;
 }
 
+/// torch.export's check of the inputs' sizes, dtypes and whole numbers: it said yes to this plan's key, which holds all of them.
+static bool is_input_check(const Step& step) { return step.name == kInputGuards && std::holds_alternative<CallableStep>(step.what); }
+
 void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
+  const bool has_reals = std::any_of(call.inputs.begin(), call.inputs.end(), [](const c10::IValue& input) { return input.isDouble(); });
+  if (!has_reals) std::erase_if(plan.steps, is_input_check);
   std::vector<bool> keep = keep_;
   keep.resize(plan.slot_count, false);
   for (const ir::Attr& attr : plan.outputs) {

@@ -175,7 +175,8 @@ Values layer_norm_backward(B& b) {
   const ValueId dhat = weight.is_none() ? dy : b.mul(dy, b.ref(b.widened(weight.value())));
   const ValueId along = b.reduce("mean", b.mul(dhat, b.ref(hat)), inner, true);
   const ValueId shift = b.reduce("mean", dhat, inner, true);
-  const ValueId dx = b.mul(b.sub(b.sub(dhat, b.ref(b.mul(hat, b.ref(along)))), b.ref(shift)), b.ref(rstd));
+  // What is subtracted is small beside the gradient: it is summed first.
+  const ValueId dx = b.mul(b.sub(dhat, b.ref(b.add(b.mul(hat, b.ref(along)), b.ref(shift)))), b.ref(rstd));
   const auto columns = [&](ValueId value, const Attr& like) {
     const ValueId total = outer.empty() ? value : b.reduce("sum", value, outer, false);
     return b.result(total, like.is_value() ? b.meta(like.value()).dtype : dtype);

@@ -200,7 +200,8 @@ std::string CudaWriter::finished(const Accumulator& state, std::uint32_t result,
 
 void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads) {
   SourceWriter head;
-  head.begin(fmt::format("FXF_KERNEL({}) {}{}(const FXF_PARAM Params p)", threads, kEntryName, suffix));
+  const std::string bounds = suffix.empty() && schedule.min_blocks > 0 ? fmt::format("{}, {}", threads, schedule.min_blocks) : fmt::to_string(threads);
+  head.begin(fmt::format("FXF_KERNEL({}) {}{}(const FXF_PARAM Params p)", bounds, kEntryName, suffix));
   params.declare(head);
   std::string text = head.text(), line;
   for (char c : body.text()) {

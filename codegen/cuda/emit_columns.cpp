@@ -47,10 +47,6 @@ class Columns {
       w_.decompose("outer", kept_);
     }
     w_.body.linef("const {} length = {};", w_.index(), w_.params.number("column_length", fusion_.reduced_numel()));
-    if (split_) {
-      w_.body.linef("const {} chunk = (length + split - 1) / split;", w_.index());
-      w_.body.linef("const {} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
-    }
     w_.declare_folds(passes_.accumulators);
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_values(pass);
@@ -147,15 +143,15 @@ class Columns {
     std::copy_if(ids.begin(), ids.end(), std::back_inserter(early), [&](std::uint32_t id) { return is_early(id); });
     // A run of reduced points is in flight at once, each with a fold of its own; these meet by halves.
     const int run = run_length(states, early);
-    const std::string end = split_ ? "high" : "length";
     w_.body.begin("");
-    w_.body.linef("{} first = {}deep;", w_.index(), split_ ? "low + " : "");
-    w_.body.begin(fmt::format("for (; live && first + {} < {}; first += {})", (run - 1) * deep_, end, run * deep_));
-    round({ids, early, states, outputs, run, end, false});
+    // Slabs take turns at the runs, so that what is read at one time lies together.
+    w_.body.linef("{} first = {}deep;", w_.index(), split_ ? fmt::format("slab * {} + ", run * deep_) : "");
+    w_.body.begin(fmt::format("for (; live && first + {} < length; first += {}{})", (run - 1) * deep_, split_ ? "split * " : "", run * deep_));
+    round({ids, early, states, outputs, run, false});
     w_.body.end();
     if (run > 1) {
-      w_.body.begin(fmt::format("if (live && first < {})", end));
-      round({ids, early, states, outputs, run, end, true});
+      w_.body.begin("if (live && first < length)");
+      round({ids, early, states, outputs, run, true});
       w_.body.end();
     }
     w_.body.end();
@@ -170,7 +166,6 @@ class Columns {
     const std::vector<const Accumulator*>& states;
     const std::vector<std::size_t>& outputs;
     int length;
-    const std::string& end;
     bool guarded;  // some of its points lie past the end
   };
 
@@ -183,7 +178,7 @@ class Columns {
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run.length));
     w_.body.linef("const {} at = first + u * {};", w_.index(), deep_);
-    if (run.guarded) w_.body.begin(fmt::format("if (at < {})", run.end));
+    if (run.guarded) w_.body.begin("if (at < length)");
     w_.decompose("at", reduced_);
     point(run);
     if (run.guarded) w_.body.end();
@@ -205,7 +200,7 @@ class Columns {
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run.length));
     const std::string point = fmt::format("first + u * {}", deep_);
-    w_.body.linef("const {} at = {};", w_.index(), run.guarded ? fmt::format("{0} < {1} ? {0} : {1} - 1", point, run.end) : point);
+    w_.body.linef("const {} at = {};", w_.index(), run.guarded ? fmt::format("{0} < length ? {0} : length - 1", point) : point);
     w_.decompose("at", reduced_);
     bool single = false;
     for (std::uint32_t id : run.early) {

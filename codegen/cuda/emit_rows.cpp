@@ -83,8 +83,9 @@ class Rows {
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
     }
-    hold(alike, s_.whole ? "true" : "at < length");
+    hold(alike, "at < length");
     blocks_ = w_.params.number("row_blocks", row_blocks);
+    w_.body.line("int turn = 0;");
     if (s_.stages > 1) {
       std::vector<std::uint32_t> ids = repeated();
       std::erase_if(ids, [&](std::uint32_t id) { return !fusion_.body[id].indirect.empty(); });
@@ -129,7 +130,7 @@ class Rows {
   /// The fetches of a round to come, where there is such a row.
   void fetch_round(const std::string& which, const std::function<void()>& fetches) {
     begin_coming(which);
-    begin_resident(s_.whole ? "true" : "at < length");
+    begin_resident("at < length");
     fetches();
     w_.body.end();
     w_.body.end();
@@ -137,8 +138,7 @@ class Rows {
   }
 
   void after_rows() {
-    if (ring_.any()) ring_.next();
-    if (s_.threads_per_row > 32 && !passes_.accumulators.empty()) w_.body.line("fxf_barrier();");  // the next round writes the same scratch
+    w_.body.line("++turn;");
     w_.body.end();
     columns_.store();
   }
@@ -209,7 +209,7 @@ class Rows {
   }
 
   void load_resident() {
-    const std::string guard = s_.whole ? "live" : "live && at < length";
+    const std::string guard = "live && at < length";
     if (ring_.any()) {
       ring_.take([&] { begin_resident(guard); }, [&] { w_.body.end(), w_.body.end(); });
       held_.insert(held_.end(), ring_.ids().begin(), ring_.ids().end());
@@ -228,7 +228,7 @@ class Rows {
 
   void begin_packs() {
     if (resident_) {
-      begin_resident(s_.whole ? "live" : "live && at < length");
+      begin_resident("live && at < length");
       return;
     }
     if (s_.unroll > 1) w_.body.linef("#pragma unroll {}", s_.unroll);
@@ -370,15 +370,17 @@ class Rows {
   /// Across the threads of a row: in a warp by shuffles, beyond it through shared memory with one barrier a pass.
   void across_threads(const std::vector<const Accumulator*>& states) {
     const int lanes = s_.threads_per_row;
+    // Rounds of rows take turns at two places, so that one round's barrier parts the next round's writes from this one's reads.
+    const std::string bank = columns_.any() ? fmt::format(", turn % 2 * {}", s_.threads / 32) : "";
     if (lanes > 32) {
       for (const Accumulator* state : states) {
-        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(*state), state->expr, std::max(s_.threads / 32, 1));
-        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, {1});", state->expr, w_.chain_fold(*state));
+        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(*state), state->expr, std::max(s_.threads / 32, 1) * (columns_.any() ? 2 : 1));
+        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, {1}{2});", state->expr, w_.chain_fold(*state), bank);
       }
       if (!states.empty()) w_.body.line("fxf_barrier();");
     }
     for (const Accumulator* state : states) {
-      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, {2});", state->expr, lanes, w_.chain_fold(*state));
+      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, {2}{3});", state->expr, lanes, w_.chain_fold(*state), bank);
       else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state->expr, lanes, w_.chain_fold(*state));
     }
   }

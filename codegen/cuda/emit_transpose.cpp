@@ -17,6 +17,8 @@ class Transpose {
       if (expr.kind == ExprKind::Load && expr.form.coeff[other_] == 1 && expr.bounds.empty() && expr.indirect.empty() &&
           std::find(turned.begin(), turned.end(), expr.input) != turned.end()) {
         tiles_.push_back(id);
+      } else if (expr.kind == ExprKind::Load && expr.bounds.empty() && expr.indirect.empty() && ((expr.depends >> inner_) & 1) != 0 && early_.size() < kMaxEarly) {
+        early_.push_back(id);
       }
     }
   }
@@ -38,55 +40,87 @@ class Transpose {
       w_.body.linef("const {} outer = block / {} / {};", w_.index(), across, down);
       w_.decompose("outer", outer);
     }
-    load();
+    // Only tiles at the edges ask for each element whether it is there: loads without a branch between them are in flight together.
+    w_.body.linef("const bool whole = first_across + {0} <= {1} && first_down + {0} <= {2};", tile_, w_.params.size(inner_), w_.params.size(other_));
+    declare();
+    both([this](bool guarded) { load(guarded); });
     w_.body.line("fxf_barrier();");
-    compute();
+    both([this](bool guarded) { compute(guarded); });
     w_.close_entry(source_, "", blocks, w_.schedule.threads);
   }
 
  private:
-  void begin_tile(bool turned) {
+  template <typename Part>
+  void both(const Part& part) {
+    w_.body.begin("if (whole)");
+    part(false);
+    w_.body.end();
+    w_.body.begin("else");
+    part(true);
+    w_.body.end();
+  }
+
+  int steps() const { return (tile_ * tile_ + w_.schedule.threads - 1) / w_.schedule.threads; }
+
+  void begin_tile(bool turned, bool guarded) {
     w_.body.line("FXF_UNROLL");
-    w_.body.begin(fmt::format("for (int at = fxf_thread(); at < {}; at += {})", tile_ * tile_, w_.schedule.threads));
+    w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", steps()));
+    w_.body.linef("const int at = fxf_thread() + u * {};", w_.schedule.threads);
     w_.body.linef("const int fast = at % {0}, slow = at / {0};", tile_);
     w_.body.linef("const {} i{} = first_across + {};", w_.index(), inner_, turned ? "slow" : "fast");
     w_.body.linef("const {} i{} = first_down + {};", w_.index(), other_, turned ? "fast" : "slow");
-    w_.body.begin(fmt::format("if (i{} < {} && i{} < {})", inner_, w_.params.size(inner_), other_, w_.params.size(other_)));
+    std::string guard = guarded ? fmt::format("i{} < {} && i{} < {}", inner_, w_.params.size(inner_), other_, w_.params.size(other_)) : "";
+    if (tile_ * tile_ % w_.schedule.threads != 0) guard += fmt::format("{}at < {}", guard.empty() ? "" : " && ", tile_ * tile_);
+    w_.body.begin(guard.empty() ? "" : "if (" + guard + ")");
   }
 
-  /// Reads along the other axis; a row of the tile is one longer than needed, so that columns fall into different banks.
-  void load() {
-    for (std::uint32_t id : tiles_) {
-      const std::string type = storage_type(w_.fusion.body[id].dtype);
-      w_.body.linef("FXF_SHARED({}, tile{}, {});", type, id, tile_ * (tile_ + 1));
-    }
-    begin_tile(true);
-    for (std::uint32_t id : tiles_) {
-      w_.body.linef("FXF_PLACE(tile{}, slow * {} + fast, fxf_read({} + {}));", id, tile_ + 1, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
-    }
+  void end_tile() {
     w_.body.end();
     w_.body.end();
   }
 
-  void compute() {
-    begin_tile(false);
+  /// A row of the tile is one longer than needed, so that columns fall into different banks.
+  void declare() {
+    for (std::uint32_t id : early_) w_.body.linef("{} early{}[{}];", storage_type(w_.fusion.body[id].dtype), id, steps());
+    for (std::uint32_t id : tiles_) w_.body.linef("FXF_SHARED({}, tile{}, {});", storage_type(w_.fusion.body[id].dtype), id, tile_ * (tile_ + 1));
+  }
+
+  /// Reads along the other axis, and what the outputs' own axis needs too.
+  void load(bool guarded) {
+    for (std::uint32_t id : tiles_) w_.body.linef("{} x{}[{}];", storage_type(w_.fusion.body[id].dtype), id, steps());
+    begin_tile(true, guarded);
+    for (std::uint32_t id : tiles_) w_.body.linef("x{}[u] = fxf_read({} + {});", id, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+    end_tile();
+    if (!early_.empty()) {
+      begin_tile(false, guarded);
+      for (std::uint32_t id : early_) w_.body.linef("early{}[u] = fxf_read({} + {});", id, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+      end_tile();
+    }
+    begin_tile(true, guarded);
+    for (std::uint32_t id : tiles_) w_.body.linef("FXF_PLACE(tile{0}, slow * {1} + fast, x{0}[u]);", id, tile_ + 1);
+    end_tile();
+  }
+
+  void compute(bool guarded) {
+    begin_tile(false, guarded);
     std::vector<std::uint32_t> roots;
     for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
     for (std::uint32_t id : needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false))) {
       const bool turned = std::find(tiles_.begin(), tiles_.end(), id) != tiles_.end();
       if (turned) w_.body.linef("const {} v{} = fxf_widen(FXF_TAKE(tile{}, fast * {} + slow));", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1);
+      else if (std::find(early_.begin(), early_.end(), id) != early_.end()) w_.body.linef("const {} v{} = fxf_widen(early{}[u]);", register_type(w_.fusion.body[id].dtype), id, id);
       else w_.statement(id);
     }
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.store(i);
-    w_.body.end();
-    w_.body.end();
+    end_tile();
   }
 
   CudaWriter& w_;
   KernelSource& source_;
   std::size_t inner_, other_;
   int tile_;
-  std::vector<std::uint32_t> tiles_;
+  static constexpr std::size_t kMaxEarly = 4;  // inputs whose elements wait in registers for the tile
+  std::vector<std::uint32_t> tiles_, early_;
 };
 
 }  // namespace

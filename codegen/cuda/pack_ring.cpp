@@ -31,7 +31,6 @@ void PackRing::begin(const Round& round) {
     w_.body.linef("char* const ring{} = ring + {};", id, offset);
     offset += pack_bytes(w_, id) * s.stages * s.vectors_per_thread * s.threads;
   }
-  w_.body.line("int turn = 0;");
   w_.body.line("FXF_UNROLL");
   w_.body.begin(fmt::format("for (int s = 0; s < {}; ++s)", s.stages - 1));
   fetch(round, fmt::format("fxf_block() + s * {}", w_.params.number("slabs", s.slabs)), "s");
@@ -65,7 +64,5 @@ void PackRing::take(const std::function<void()>& begin_packs, const std::functio
   }
   end_packs();
 }
-
-void PackRing::next() { w_.body.line("++turn;"); }
 
 }  // namespace fxfuser::codegen

@@ -1,6 +1,6 @@
 #pragma once
 // Packs of rows to come, on their way to shared memory while the rows before them are worked on. Each thread fetches its own packs
-// into slots of its own, so no barrier belongs to the data.
+// into slots of its own, so no barrier belongs to the data. The kernel counts its rounds in `turn`.
 
 #include <cstdint>
 #include <functional>
@@ -27,8 +27,6 @@ class PackRing {
   /// At the head of a round: fetches a round to come and waits for this one, whose packs then go to registers.
   void advance(const Round& round);
   void take(const std::function<void()>& begin_packs, const std::function<void()>& end_packs);
-  /// At its end.
-  void next();
 
  private:
   void fetch(const Round& round, const std::string& which, const std::string& slot);

@@ -303,7 +303,7 @@ inline void check_fetched(const char* from, std::size_t bytes) {
 
 // ---- the functions that the rest of the prelude and kernels use ----------------------------------------------------------
 #define FXF_INLINE static inline
-#define FXF_KERNEL(threads) static void
+#define FXF_KERNEL(...) static void
 #define FXF_PARAM
 #define FXF_UNROLL
 #define FXF_SHARED(type, name, count) static fxf_emu::Shared<type, count> name

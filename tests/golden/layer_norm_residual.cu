@@ -1,10 +1,10 @@
-// normalization: index 32 bits, vector 4 (inputs 1111, outputs 1), unroll 1, threads 128, inner block, 128 threads a row x 1 rows, 2 vectors a thread, split 1, cluster 1, grain 1
+// normalization: index 32 bits, vector 4 (inputs 1111, outputs 1), unroll 1, threads 128, inner block, 128 threads a row x 1 rows, 2 vectors a thread, split 1, cluster 1, 12 blocks an SM, grain 1
 struct Params {
   void* ptr[5];
   long long n[6];
 };
 
-FXF_KERNEL(128) fxfuser_normalization_6d7c3794(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 12) fxfuser_normalization_f704c183(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   const float* __restrict__ in2 = (const float*)p.ptr[2];

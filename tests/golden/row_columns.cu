@@ -1,10 +1,10 @@
-// normalization: index 32 bits, vector 4 (inputs 11, outputs 11), unroll 1, threads 128, inner warp, 32 threads a row x 4 rows, 8 vectors a thread, split 1, cluster 1, whole rows, columns in 512 slabs, 3 stages, grain 1
+// normalization: index 32 bits, vector 4 (inputs 11, outputs 11), unroll 1, threads 128, inner warp, 32 threads a row x 4 rows, 8 vectors a thread, split 1, cluster 1, columns in 512 slabs, 3 stages, 4 blocks an SM, grain 1
 struct Params {
   void* ptr[5];
   long long n[11];
 };
 
-FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 4) fxfuser_normalization_9a1422b0(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];
@@ -29,14 +29,14 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
   FXF_UNROLL
   for (int k = 0; k < 8; ++k) {
     const int at = (k * 32 + lane) * 4;
-    if (true) {
+    if (at < length) {
       const int i1 = at;
       x6[k] = fxf_load<4>(in1 + i1);
     }
   }
+  int turn = 0;
   FXF_DYNAMIC(ring);
   char* const ring0 = ring + 0;
-  int turn = 0;
   FXF_UNROLL
   for (int s = 0; s < 2; ++s) {
     {
@@ -48,7 +48,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
         FXF_UNROLL
         for (int k = 0; k < 8; ++k) {
           const int at = (k * 32 + lane) * 4;
-          if (true) {
+          if (at < length) {
             const int i1 = at;
             fxf_fetch<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16, in0 + i0 * e0_stride0 + i1);
           }
@@ -67,7 +67,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
         FXF_UNROLL
         for (int k = 0; k < 8; ++k) {
           const int at = (k * 32 + lane) * 4;
-          if (true) {
+          if (at < length) {
             const int i1 = at;
             fxf_fetch<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16, in0 + i0 * e0_stride0 + i1);
           }
@@ -84,7 +84,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
     FXF_UNROLL
     for (int k = 0; k < 8; ++k) {
       const int at = (k * 32 + lane) * 4;
-      if (live) {
+      if (live && at < length) {
         const int i1 = at;
         x0[k] = fxf_fetched<fxf_pack<float, 4>>(ring0 + (((turn % 3) * 8 + k) * 128 + fxf_thread()) * 16);
       }
@@ -94,7 +94,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
     FXF_UNROLL
     for (int k = 0; k < 8; ++k) {
       const int at = (k * 32 + lane) * 4;
-      if (live) {
+      if (live && at < length) {
         const int i1 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
@@ -112,7 +112,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
     FXF_UNROLL
     for (int k = 0; k < 8; ++k) {
       const int at = (k * 32 + lane) * 4;
-      if (live) {
+      if (live && at < length) {
         const int i1 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
@@ -131,7 +131,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
     FXF_UNROLL
     for (int k = 0; k < 8; ++k) {
       const int at = (k * 32 + lane) * 4;
-      if (live) {
+      if (live && at < length) {
         const int i1 = at;
         float y0[4];
         FXF_UNROLL
@@ -159,7 +159,7 @@ FXF_KERNEL(128) fxfuser_normalization_59f83bc3(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(512) fxfuser_normalization_59f83bc3_columns(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_normalization_9a1422b0_columns(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];

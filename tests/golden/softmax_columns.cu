@@ -1,31 +1,34 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 1, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 2, cluster 1, compensated sums, grain 1
 struct Params {
-  void* ptr[2];
-  long long n[5];
+  void* ptr[3];
+  long long n[8];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_de410ceb(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_8ed9e1bc(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
-  const int tiles = (int)p.n[0];
-  const int size1 = (int)p.n[1];
-  const int column_length = (int)p.n[2];
-  const int e0_stride0 = (int)p.n[3];
-  const int reduced_count = (int)p.n[4];
+  char* workspace = (char*)p.ptr[2];
+  const int split = (int)p.n[0];
+  const int tiles = (int)p.n[1];
+  const int size1 = (int)p.n[2];
+  const int column_length = (int)p.n[3];
+  const int e0_stride0 = (int)p.n[4];
+  const int partial1 = (int)p.n[5];
+  const int slab = fxf_block() % split, tile = fxf_block() / split;
   const int lane = fxf_thread() % 32, deep = fxf_thread() / 32;
-  const int i1 = ((int)fxf_block() % tiles * 32 + lane) * 4;
+  const int i1 = ((int)tile % tiles * 32 + lane) * 4;
   const bool live = i1 < size1;
   const int length = column_length;
   const auto fold1 = [](float a, float b) { return (float)(fxf_max(a, b)); };
   float acc1[4];
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = -(FXF_INF_F);
   {
-    int first = deep;
-    for (; live && first + 112 < length; first += 128) {
+    int first = slab * 64 + deep;
+    for (; live && first + 56 < length; first += split * 64) {
       fxf_pack<float, 4> x0[8];
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16;
+        const int at = first + u * 8;
         const int i0 = at;
         x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
       }
@@ -33,7 +36,7 @@ FXF_KERNEL(512) fxfuser_reduction_de410ceb(const FXF_PARAM Params p) {
       FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = -(FXF_INF_F);
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16;
+        const int at = first + u * 8;
         const int i0 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
@@ -47,7 +50,7 @@ FXF_KERNEL(512) fxfuser_reduction_de410ceb(const FXF_PARAM Params p) {
       fxf_pack<float, 4> x0[8];
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16 < length ? first + u * 16 : length - 1;
+        const int at = first + u * 8 < length ? first + u * 8 : length - 1;
         const int i0 = at;
         x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
       }
@@ -55,7 +58,7 @@ FXF_KERNEL(512) fxfuser_reduction_de410ceb(const FXF_PARAM Params p) {
       FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = -(FXF_INF_F);
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16;
+        const int at = first + u * 8;
         if (at < length) {
           const int i0 = at;
           FXF_UNROLL
@@ -69,19 +72,53 @@ FXF_KERNEL(512) fxfuser_reduction_de410ceb(const FXF_PARAM Params p) {
     }
   }
   typedef float state1;
-  FXF_SHARED(state1, scratch1, 2048);
+  FXF_SHARED(state1, scratch1, 1024);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  for (int e = deep; e < 4; e += 16) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<16>(scratch1, e * 32 + lane, 128, fold1));
+  for (int e = deep; e < 4; e += 8) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<8>(scratch1, e * 32 + lane, 128, fold1));
   fxf_barrier();
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = FXF_TAKE(scratch1, e * 32 + lane);
-  float r1[4];  // amax
-  FXF_UNROLL for (int e = 0; e < 4; ++e) r1[e] = (float)(acc1[e]);
   if (live && deep == 0) {
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
-      fxf_put(out0, (i1 + e), r1[e]);
+      const int cell = (0 * size1 + (i1 + e)) * split + slab;
+      fxf_put_partial((float*)(workspace + partial1) + cell, acc1[e]);
     }
+  }
+}
+FXF_KERNEL(256) fxfuser_reduction_8ed9e1bc_finish(const FXF_PARAM Params p) {
+  const float* __restrict__ in0 = (const float*)p.ptr[0];
+  float* __restrict__ out0 = (float*)p.ptr[1];
+  char* workspace = (char*)p.ptr[2];
+  const int split = (int)p.n[0];
+  const int tiles = (int)p.n[1];
+  const int size1 = (int)p.n[2];
+  const int column_length = (int)p.n[3];
+  const int e0_stride0 = (int)p.n[4];
+  const int partial1 = (int)p.n[5];
+  const int rows = (int)p.n[6];
+  const int reduced_count = (int)p.n[7];
+  const int lane = fxf_thread() % 32;
+  const int row = (int)fxf_block() * 8 + fxf_thread() / 32;
+  const bool live = row < rows;
+  const int here = live ? row : 0;
+  const int i1 = here;
+  const auto fold1 = [](float a, float b) { return (float)(fxf_max(a, b)); };
+  float acc1 = -(FXF_INF_F);
+  float part1[4];
+  FXF_UNROLL for (int u = 0; u < 4; ++u) part1[u] = acc1;
+  for (int first = lane; live && first < split; first += 128) {
+    FXF_UNROLL
+    for (int u = 0; u < 4; ++u) {
+      const int slab = first + u * 32;
+      if (slab < split) part1[u] = fold1(part1[u], fxf_get_fresh((const float*)(workspace + partial1) + row * split + slab));
+    }
+  }
+  acc1 = fxf_fold_parts<4>(part1, fold1);
+  acc1 = fxf_fold_lanes<32>(acc1, fold1);
+  const float v1 = (float)(acc1);
+  if (live && lane == 0) {
+    fxf_put(out0, i1, v1);
   }
 }
 
@@ -120,22 +157,25 @@ FXF_KERNEL(128) fxfuser_pointwise_cf7aa998(const FXF_PARAM Params p) {
   }
 }
 
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 512, columns multipass, 32 threads a row x 16 rows, 1 vectors a thread, split 1, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 2, cluster 1, compensated sums, grain 1
 struct Params {
-  void* ptr[2];
-  long long n[5];
+  void* ptr[3];
+  long long n[8];
 };
 
-FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_77fa157e(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
-  const int tiles = (int)p.n[0];
-  const int size1 = (int)p.n[1];
-  const int column_length = (int)p.n[2];
-  const int e0_stride0 = (int)p.n[3];
-  const int reduced_count = (int)p.n[4];
+  char* workspace = (char*)p.ptr[2];
+  const int split = (int)p.n[0];
+  const int tiles = (int)p.n[1];
+  const int size1 = (int)p.n[2];
+  const int column_length = (int)p.n[3];
+  const int e0_stride0 = (int)p.n[4];
+  const int partial1 = (int)p.n[5];
+  const int slab = fxf_block() % split, tile = fxf_block() / split;
   const int lane = fxf_thread() % 32, deep = fxf_thread() / 32;
-  const int i1 = ((int)fxf_block() % tiles * 32 + lane) * 4;
+  const int i1 = ((int)tile % tiles * 32 + lane) * 4;
   const bool live = i1 < size1;
   const int length = column_length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
@@ -143,12 +183,12 @@ FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
   fxf_sum<float> acc1[4];
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
   {
-    int first = deep;
-    for (; live && first + 112 < length; first += 128) {
+    int first = slab * 64 + deep;
+    for (; live && first + 56 < length; first += split * 64) {
       fxf_pack<float, 4> x0[8];
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16;
+        const int at = first + u * 8;
         const int i0 = at;
         x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
       }
@@ -156,7 +196,7 @@ FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
       FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16;
+        const int at = first + u * 8;
         const int i0 = at;
         FXF_UNROLL
         for (int e = 0; e < 4; ++e) {
@@ -170,7 +210,7 @@ FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
       fxf_pack<float, 4> x0[8];
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16 < length ? first + u * 16 : length - 1;
+        const int at = first + u * 8 < length ? first + u * 8 : length - 1;
         const int i0 = at;
         x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
       }
@@ -178,7 +218,7 @@ FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
       FXF_UNROLL for (int e = 0; e < 32; ++e) run1[e] = 0.0f;
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 16;
+        const int at = first + u * 8;
         if (at < length) {
           const int i0 = at;
           FXF_UNROLL
@@ -192,19 +232,54 @@ FXF_KERNEL(512) fxfuser_reduction_f16f836a(const FXF_PARAM Params p) {
     }
   }
   typedef fxf_sum<float> state1;
-  FXF_SHARED(state1, scratch1, 2048);
+  FXF_SHARED(state1, scratch1, 1024);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  for (int e = deep; e < 4; e += 16) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<16>(scratch1, e * 32 + lane, 128, join1));
+  for (int e = deep; e < 4; e += 8) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<8>(scratch1, e * 32 + lane, 128, join1));
   fxf_barrier();
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = FXF_TAKE(scratch1, e * 32 + lane);
-  float r1[4];  // sum
-  FXF_UNROLL for (int e = 0; e < 4; ++e) r1[e] = (float)(fxf_total(acc1[e]));
   if (live && deep == 0) {
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
-      fxf_put(out0, (i1 + e), r1[e]);
+      const int cell = (0 * size1 + (i1 + e)) * split + slab;
+      fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + cell, acc1[e]);
     }
+  }
+}
+FXF_KERNEL(256) fxfuser_reduction_77fa157e_finish(const FXF_PARAM Params p) {
+  const float* __restrict__ in0 = (const float*)p.ptr[0];
+  float* __restrict__ out0 = (float*)p.ptr[1];
+  char* workspace = (char*)p.ptr[2];
+  const int split = (int)p.n[0];
+  const int tiles = (int)p.n[1];
+  const int size1 = (int)p.n[2];
+  const int column_length = (int)p.n[3];
+  const int e0_stride0 = (int)p.n[4];
+  const int partial1 = (int)p.n[5];
+  const int rows = (int)p.n[6];
+  const int reduced_count = (int)p.n[7];
+  const int lane = fxf_thread() % 32;
+  const int row = (int)fxf_block() * 8 + fxf_thread() / 32;
+  const bool live = row < rows;
+  const int here = live ? row : 0;
+  const int i1 = here;
+  const auto fold1 = [](float a, float b) { return (float)(a + b); };
+  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
+  fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
+  fxf_sum<float> part1[4];
+  FXF_UNROLL for (int u = 0; u < 4; ++u) part1[u] = acc1;
+  for (int first = lane; live && first < split; first += 128) {
+    FXF_UNROLL
+    for (int u = 0; u < 4; ++u) {
+      const int slab = first + u * 32;
+      if (slab < split) part1[u] = join1(part1[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial1) + row * split + slab));
+    }
+  }
+  acc1 = fxf_fold_parts<4>(part1, join1);
+  acc1 = fxf_fold_lanes<32>(acc1, join1);
+  const float v1 = (float)(fxf_total(acc1));
+  if (live && lane == 0) {
+    fxf_put(out0, i1, v1);
   }
 }
 

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 64, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 32, cluster 1, compensated sums, grain 1
 struct Params {
   void* ptr[3];
   long long n[8];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_2bd3fef6(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_77fa157e(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -19,15 +19,13 @@ FXF_KERNEL(256) fxfuser_reduction_2bd3fef6(const FXF_PARAM Params p) {
   const int i1 = ((int)tile % tiles * 32 + lane) * 4;
   const bool live = i1 < size1;
   const int length = column_length;
-  const int chunk = (length + split - 1) / split;
-  const int low = slab * chunk, high = low + chunk < length ? low + chunk : length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
   const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   fxf_sum<float> acc1[4];
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
   {
-    int first = low + deep;
-    for (; live && first + 56 < high; first += 64) {
+    int first = slab * 64 + deep;
+    for (; live && first + 56 < length; first += split * 64) {
       fxf_pack<float, 4> x0[8];
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
@@ -49,11 +47,11 @@ FXF_KERNEL(256) fxfuser_reduction_2bd3fef6(const FXF_PARAM Params p) {
       }
       FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
     }
-    if (live && first < high) {
+    if (live && first < length) {
       fxf_pack<float, 4> x0[8];
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
-        const int at = first + u * 8 < high ? first + u * 8 : high - 1;
+        const int at = first + u * 8 < length ? first + u * 8 : length - 1;
         const int i0 = at;
         x0[u] = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
       }
@@ -62,7 +60,7 @@ FXF_KERNEL(256) fxfuser_reduction_2bd3fef6(const FXF_PARAM Params p) {
       FXF_UNROLL
       for (int u = 0; u < 8; ++u) {
         const int at = first + u * 8;
-        if (at < high) {
+        if (at < length) {
           const int i0 = at;
           FXF_UNROLL
           for (int e = 0; e < 4; ++e) {
@@ -89,7 +87,7 @@ FXF_KERNEL(256) fxfuser_reduction_2bd3fef6(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_2bd3fef6_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_77fa157e_finish(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];

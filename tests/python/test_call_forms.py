@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import fxfuser
 import torch
 from fxfuser import execute
 from numerics import check_close
@@ -100,3 +101,25 @@ def test_a_wrong_structure_names_both() -> None:
     gm = make_fx(lambda tree: tree["a"] * 2 + tree["b"])({"a": A, "b": B})
     with pytest.raises(TypeError, match="takes 2 in the structure.*'a', 'b'.*was given 1 in"):
         execute(gm, {"a": A})
+
+
+def test_the_check_of_an_exported_program_is_asked_for_each_kind_of_inputs() -> None:
+    """A plan that is found again need not ask it; another size is asked about, and refused as eager refuses it."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sigmoid(x) * 2
+
+    batch = torch.export.Dim("batch", min=2, max=8)
+    gm = torch.export.export(Model(), (torch.randn(4, 8),), dynamic_shapes={"x": {0: batch}}).module()
+    for rows in (4, 6, 4, 4):
+        x = torch.randn(rows, 8)
+        before = fxfuser.stats()["launches"]
+        torch.testing.assert_close(fxfuser.execute(gm, x), gm(x))
+        assert fxfuser.stats()["launches"]["host"] == before["host"] + 1
+    for wrong in (torch.randn(10, 8), torch.randn(4, 9)):
+        with pytest.raises(AssertionError) as ours:
+            fxfuser.execute(gm, wrong)
+        with pytest.raises(AssertionError) as eager:
+            gm(wrong)
+        assert str(ours.value) == str(eager.value)

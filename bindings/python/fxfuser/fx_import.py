@@ -21,6 +21,10 @@ from fxfuser import _C, calls
 Node = torch.fx.Node
 
 
+# How the native part knows the check of inputs: a plan whose key holds all that it looks at need not repeat it.
+INPUT_GUARDS = "torch.export.guards"
+
+
 class NeedsLowering(Exception):
     """The graph holds targets that are not dispatcher overloads; the text names the first."""
 
@@ -109,7 +113,7 @@ class _Importer:
             elif node.op == "call_module" and not node.users and _value(node) is None:
                 module = self.gm.get_submodule(str(node.target))
                 self.called.extend(module.modules())
-                self._callable(node, str(node.target), module, [])  # guards and assertions
+                self._callable(node, INPUT_GUARDS if _checks_inputs(module) else str(node.target), module, [])  # guards and assertions
             else:
                 raise NeedsLowering(f"{node.op} {node.target}")
         plain = _plain(result)
@@ -221,6 +225,11 @@ class _Importer:
         self.builder.add_callable(
             node, node.name, name, step, inputs, len(results), isinstance(value, (tuple, list)), list(results), _where(node)
         )
+
+
+def _checks_inputs(module: Any) -> bool:
+    """Is a module the check that torch.export puts before a program: of sizes, dtypes and numbers of its inputs?"""
+    return type(module).__module__ == "torch.export._unlift" and type(module).__name__ == "GuardsFn"
 
 
 def _plain(structure: Any) -> Any:

@@ -3,7 +3,7 @@
 // of narrow floats is a function here.
 
 #define FXF_INLINE static __device__ __forceinline__
-#define FXF_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define FXF_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 #define FXF_PARAM __grid_constant__
 #define FXF_UNROLL _Pragma("unroll")
 #define FXF_SHARED(type, name, count) __shared__ type name[count]

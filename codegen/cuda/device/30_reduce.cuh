@@ -34,16 +34,16 @@ FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {
 }
 
 // The first half of a fold over rows of `Lanes` threads (more than a warp): one value a warp goes to shared memory. A barrier,
-// then fxf_fold_warps gives the result to all threads of the row.
+// then fxf_fold_warps gives the result to all threads of the row. `bank`: where the values of this exchange begin.
 template <class A, class Shared, class Fold>
-FXF_INLINE void fxf_post_warp(A mine, Shared&& scratch, Fold fold) {
+FXF_INLINE void fxf_post_warp(A mine, Shared&& scratch, Fold fold, int bank = 0) {
   mine = fxf_fold_lanes<32>(mine, fold);
-  if (fxf_thread() % 32 == 0) FXF_PLACE(scratch, fxf_thread() / 32, mine);
+  if (fxf_thread() % 32 == 0) FXF_PLACE(scratch, bank + fxf_thread() / 32, mine);
 }
 template <int Lanes, class A, class Shared, class Fold>
-FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold) {
+FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold, int bank = 0) {
   constexpr int kWarps = Lanes / 32;
-  const int first = fxf_thread() / Lanes * kWarps;
+  const int first = bank + fxf_thread() / Lanes * kWarps;
   A mine = FXF_TAKE(scratch, first + fxf_thread() % kWarps);
   return fxf_fold_lanes<kWarps>(mine, fold);
 }
