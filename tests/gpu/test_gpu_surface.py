@@ -152,7 +152,7 @@ def test_dumps_of_cuda_kernels(capfd: pytest.CaptureFixture[str], tmp_path: Path
     capfd.readouterr()
     execute(gm, x, executor_parameters={**RAISE, "dump": ["cuda_kernel", "cuda_to_file", "ptx", "sass", "launch_param"]})
     text = capfd.readouterr().out
-    name = re.search(r"^FXF_KERNEL\(\d+\) (fxfuser_normalization_\w+)\(", text, re.M)
+    name = re.search(r"^FXF_KERNEL\([\d, ]+\) (fxfuser_normalization_\w+)\(", text, re.M)
     assert name is not None, text
     assert re.search(rf"^\.visible \.entry {name[1]}\(", text, re.M)
     assert re.search(rf"^Launch Parameters: kernel\d+ {name[1]}: BlockDim.x = \d+, .*GridDim.x = \d+, .*Smem Size = \d+$", text, re.M)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import fxfuser
+import pytest
 import torch
 from fxfuser import execute
 from numerics import check_close
