@@ -51,6 +51,7 @@ void Background::go_on_in_parent() {
 
 void Background::start_anew_in_child() {
   forked->state_ = new State();  // the thread is the parent's, and so is what waits for it
+  ++forked->era_;
   ++forked->ended_;              // plans that wait for it ask again
 }
 
@@ -100,6 +101,7 @@ void Background::finish() {
     held->changed.notify_one();
   }
   if (thread.joinable()) thread.join();
+  ++era_;
   ++ended_;
 }
 

@@ -12,6 +12,8 @@ class Background {
   void enqueue(std::function<void()> job);
   /// Jobs that ended since start: while it stays the same, nothing new is there.
   std::uint64_t ended() const { return ended_; }
+  /// Grows where what waited was dropped (by finish, or in a forked child): a job of an earlier era may never run.
+  std::uint64_t era() const { return era_; }
   /// Drops what waits and waits for what runs; later jobs start the thread again.
   void finish();
 
@@ -24,7 +26,7 @@ class Background {
   void work(State& state);
 
   std::atomic<State*> state_{nullptr};  // never destroyed: a forked child leaves the parent's behind
-  std::atomic<std::uint64_t> ended_{0};
+  std::atomic<std::uint64_t> ended_{0}, era_{1};
 };
 
 }  // namespace fxfuser::executor

@@ -330,7 +330,8 @@ void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
 
 std::string ProgramImpl::run_meanwhile(const std::shared_ptr<Class>& held, Call& call) {
   const std::uint64_t present = session_.present(call.options);
-  if (!held->preparing.exchange(true)) {
+  const std::uint64_t era = session_.background.era();
+  if (held->preparing.exchange(era) != era) {
     session_.background.enqueue([held, &session = session_, options = call.options] {
       std::vector<std::optional<partitioner::Reason>> none(held->lowered->partitions.size());
       Discovery(session, *held->lowered, none, options).prefetch();

@@ -24,7 +24,8 @@ class ProgramImpl final : public Program {
   struct Class {
     std::shared_ptr<LoweredGraph> lowered;
     std::vector<std::optional<partitioner::Reason>> failed;  // by partition
-    std::atomic<bool> preparing{false}, prepared{false};     // its kernels, in the background
+    std::atomic<std::uint64_t> preparing{0};  // the era of the background job that makes its kernels
+    std::atomic<bool> prepared{false};
   };
   /// What one call carries along.
   struct Call {

@@ -77,10 +77,10 @@ assert fxfuser.stats()["launches"]["host"] == 0
 """
 
 LEAVING = """
-import os, sys, torch, fxfuser
+import os, sys, time, torch, fxfuser
 from torch.fx.experimental.proxy_tensor import make_fx
 x = torch.randn(8, 8)
-for width in range(6):
+for width in range(6):  # all but the first wait in the queue
     gm = make_fx(lambda x: torch.tanh(x * 1.4375).softmax(-1) + width)(x)
     fxfuser.execute(gm, x, executor_parameters={"compile": "async"})
 if sys.argv[1] == "fork":
@@ -89,6 +89,14 @@ if sys.argv[1] == "fork":
     torch.testing.assert_close(out, gm(x))
     assert fxfuser.stats()["launches"]["host"] >= 1
     if child == 0:
+        fxfuser.reset_stats()
+        for _ in range(1000):  # what waited in the parent's queue is asked for again
+            torch.testing.assert_close(fxfuser.execute(gm, x, executor_parameters={"compile": "async"}), out)
+            if fxfuser.stats()["launches"]["host"] > 0:
+                break
+            time.sleep(0.01)
+        else:
+            os._exit(1)
         sys.stdout.flush()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import fxfuser
@@ -201,3 +203,12 @@ def test_torchs_signatures_are_those_we_lean_on() -> None:
     given = set(inspect.signature(aot_module_simplified).parameters)
     assert {"fw_compiler", "bw_compiler", "inference_compiler", "decompositions", "partition_fn", "keep_inference_input_mutations"} <= given
     assert list(inspect.signature(min_cut_rematerialization_partition).parameters)[:4] == ["joint_module", "_joint_inputs", "compiler", "num_fwd_outputs"]
+
+
+def test_the_page_shows_what_runs() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "torch_compile.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(code) == 1
+    before = fxfuser.stats()["launches"]["host"]
+    exec(compile(code[0], "torch_compile.md", "exec"), {"__name__": "example"})  # noqa: S102
+    assert fxfuser.stats()["launches"]["host"] > before
