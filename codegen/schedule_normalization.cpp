@@ -88,10 +88,14 @@ void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::in
   s.vectors_per_thread = static_cast<int>(std::max<std::int64_t>(ceil_div(n, lanes * s.vector), 1));
 }
 
-bool plan_warp(const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, Schedule& s) {
+/// `vectors`: how many a thread should have at least, where there are rows enough.
+bool plan_warp(const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, std::int64_t vectors, Schedule& s) {
   const std::int64_t small_row = arch.registers_per_sm / 16;  // 4 KiB on large machines
   if (n * bytes.memory > small_row) return false;
-  const std::int64_t lanes = std::min(kWarpLanes, ceil_pow2(ceil_div(n, s.vector)));
+  constexpr std::int64_t kWaves = 4;
+  std::int64_t lanes = std::min(kWarpLanes, ceil_pow2(ceil_div(n, s.vector)));
+  const std::int64_t fewer = std::max<std::int64_t>(std::min(lanes, ceil_pow2(ceil_div(n, s.vector * vectors))), 1);
+  if (rows * fewer >= kWaves * arch.sm_count * arch.max_threads_per_sm) lanes = fewer;
   if (!row_fits(arch, s, bytes, n, lanes)) return false;
   std::int64_t block = std::min<std::int64_t>(128, largest_block(arch));
   while (block > kWarpLanes && block / lanes > rows) block /= 2;  // no idle warps for a handful of rows
@@ -130,7 +134,7 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
   // A vector that leaves a thread too much of the row gives way to a narrower one.
-  for (int limit = s.vector; !plan_warp(arch, bytes, rows, n, s) && !plan_block(arch, bytes, n, s); limit /= 2) {
+  for (int limit = s.vector; !plan_warp(arch, bytes, rows, n, 1, s) && !plan_block(arch, bytes, n, s); limit /= 2) {
     FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
     choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
   }
@@ -157,7 +161,7 @@ int resident_blocks(const Fusion& fusion, const ArchInfo& arch, const RowBytes& 
 void plan_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
-  if (plan_warp(arch, bytes, rows, n, s) || plan_block(arch, bytes, n, s)) {
+  if (plan_warp(arch, bytes, rows, n, 2, s) || plan_block(arch, bytes, n, s)) {
     s.min_blocks = resident_blocks(fusion, arch, bytes, s);
     return;
   }

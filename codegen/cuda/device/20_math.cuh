@@ -61,7 +61,11 @@ FXF_INLINE T fxf_fmax(T a, T b) { return a != a || a < b ? b : a; }
 template <class T>
 FXF_INLINE T fxf_fmin(T a, T b) { return a != a || b < a ? b : a; }
 
-FXF_INLINE float fxf_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// The divisor is 1 or more: division has no case that needs care but the largest ones, where a quarter keeps the reciprocal normal.
+FXF_INLINE float fxf_sigmoid(float x) {
+  const float quarter = 0.25f + 0.25f * expf(-x), near = fxf_flushing_reciprocal(quarter);
+  return quarter == FXF_INF_F ? 0.0f : (near + near * (1.0f - quarter * near)) * 0.25f;
+}
 FXF_INLINE double fxf_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 // For results that are then rounded to 16 bits: by the approximations of the machine. In double they are the functions themselves.
