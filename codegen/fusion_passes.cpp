@@ -67,6 +67,26 @@ std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::u
   return out;
 }
 
+std::uint32_t output_pass(const Fusion& fusion, const Passes& passes, std::size_t output) {
+  const std::uint32_t expr = fusion.outputs[output].expr;
+  return passes.pass[expr] + (fusion.body[expr].kind == ExprKind::Reduce ? 1 : 0);
+}
+
+PassWork pass_work(const Fusion& fusion, const Passes& passes, std::uint32_t pass) {
+  PassWork work;
+  for (const Accumulator& state : passes.accumulators) {
+    if (state.pass != pass) continue;
+    work.states.push_back(&state);
+    work.roots.insert(work.roots.end(), fusion.body[state.expr].operands.begin(), fusion.body[state.expr].operands.end());
+  }
+  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) {
+    if (!is_full_output(fusion, passes, i) || output_pass(fusion, passes, i) != pass) continue;
+    work.outputs.push_back(i);
+    work.roots.push_back(fusion.outputs[i].expr);
+  }
+  return work;
+}
+
 bool is_column_output(const Fusion& fusion, std::size_t output) { return fusion.body[fusion.outputs[output].expr].folds_columns; }
 
 bool is_row_output(const Fusion& fusion, const Passes& passes, std::size_t output) {

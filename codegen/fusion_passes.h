@@ -35,6 +35,17 @@ bool is_column_output(const Fusion& fusion, std::size_t output);
 /// Does an output depend on reduced axes (is it stored inside a loop)?
 bool is_full_output(const Fusion& fusion, const Passes& passes, std::size_t output);
 
+/// The loop that stores a full output: the one after its value's, where that is a reduction's.
+std::uint32_t output_pass(const Fusion& fusion, const Passes& passes, std::size_t output);
+
+/// What one loop is for: the folds it feeds, the full outputs it stores, and the expressions that these need.
+struct PassWork {
+  std::vector<const Accumulator*> states;
+  std::vector<std::size_t> outputs;
+  std::vector<std::uint32_t> roots;
+};
+PassWork pass_work(const Fusion& fusion, const Passes& passes, std::uint32_t pass);
+
 /// Is an output stored once a row?
 bool is_row_output(const Fusion& fusion, const Passes& passes, std::size_t output);
 

@@ -61,6 +61,12 @@ bool CudaWriter::is_pack(std::uint32_t id, std::size_t axis) const {
   return true;
 }
 
+std::string CudaWriter::pack_type(std::uint32_t id) const {
+  return fmt::format("fxf_pack<{}, {}>", storage_type(fusion.inputs[fusion.body[id].input].meta.dtype), schedule.vector);
+}
+
+std::string CudaWriter::pack_load(std::uint32_t id) { return fmt::format("fxf_load<{}>({} + {})", schedule.vector, params.input(fusion.body[id].input), load_address(id)); }
+
 bool CudaWriter::is_pack_output(std::size_t output, std::size_t axis) const {
   const FusionOutput& out = fusion.outputs[output];
   return schedule.vector > 1 && out.form.coeff[axis] == 1 && out.bounds.empty() && output < schedule.vector_output.size() && schedule.vector_output[output];

@@ -36,6 +36,9 @@ class CudaWriter {
   /// Is expression `id` loaded as a pack of `schedule.vector` along `axis`?
   bool is_pack(std::uint32_t id, std::size_t axis) const;
   bool is_pack_output(std::size_t output, std::size_t axis) const;
+  /// The type of such a pack, and the text that loads it at the current indices.
+  std::string pack_type(std::uint32_t id) const;
+  std::string pack_load(std::uint32_t id);
   /// Address of a load or store at the current indices.
   std::string load_address(std::uint32_t id);
   std::string store_address(std::size_t output);

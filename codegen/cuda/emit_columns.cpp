@@ -89,11 +89,6 @@ class Columns {
     for (std::uint32_t id : ids) available_[id] = true;
   }
 
-  std::uint32_t output_pass(std::size_t output) const {
-    const std::uint32_t expr = fusion_.outputs[output].expr;
-    return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
-  }
-
   /// Loads that a whole run has in flight before the first of its values is used: at plain addresses, or at those of row values.
   bool is_early(std::uint32_t id) const {
     const Expr& expr = fusion_.body[id];
@@ -115,24 +110,8 @@ class Columns {
     return run;
   }
 
-  void roots_of(std::uint32_t pass, std::vector<const Accumulator*>& states, std::vector<std::size_t>& outputs, std::vector<std::uint32_t>& roots) const {
-    for (const Accumulator& state : passes_.accumulators) {
-      if (state.pass != pass) continue;
-      states.push_back(&state);
-      roots.insert(roots.end(), fusion_.body[state.expr].operands.begin(), fusion_.body[state.expr].operands.end());
-    }
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (!is_full_output(fusion_, passes_, i) || output_pass(i) != pass) continue;
-      outputs.push_back(i);
-      roots.push_back(fusion_.outputs[i].expr);
-    }
-  }
-
   void loop(std::uint32_t pass) {
-    std::vector<const Accumulator*> states;
-    std::vector<std::size_t> outputs;
-    std::vector<std::uint32_t> roots;
-    roots_of(pass, states, outputs, roots);
+    const auto [states, outputs, roots] = pass_work(fusion_, passes_, pass);
     if (roots.empty()) return;
     for (const Accumulator* state : states) {
       w_.body.linef("{} acc{}[{}];", w_.chain_type(*state), state->expr, vector_);
@@ -193,9 +172,8 @@ class Columns {
   void load_run(const Run& run) {
     if (run.early.empty()) return;
     for (std::uint32_t id : run.early) {
-      const Expr& expr = fusion_.body[id];
-      if (w_.is_pack(id, inner_)) w_.body.linef("fxf_pack<{}, {}> x{}[{}];", storage_type(fusion_.inputs[expr.input].meta.dtype), vector_, id, run.length);
-      else w_.body.linef("{} x{}[{}];", register_type(expr.dtype), id, run.length * vector_);
+      if (w_.is_pack(id, inner_)) w_.body.linef("{} x{}[{}];", w_.pack_type(id), id, run.length);
+      else w_.body.linef("{} x{}[{}];", register_type(fusion_.body[id].dtype), id, run.length * vector_);
     }
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run.length));
@@ -204,7 +182,7 @@ class Columns {
     w_.decompose("at", reduced_);
     bool single = false;
     for (std::uint32_t id : run.early) {
-      if (w_.is_pack(id, inner_)) w_.body.linef("x{}[u] = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+      if (w_.is_pack(id, inner_)) w_.body.linef("x{}[u] = {};", id, w_.pack_load(id));
       else single = true;
     }
     if (single) {
@@ -221,7 +199,7 @@ class Columns {
   void point(const Run& run) {
     const auto is_loaded = [&](std::uint32_t id) { return std::find(run.early.begin(), run.early.end(), id) != run.early.end(); };
     for (std::uint32_t id : run.ids) {
-      if (w_.is_pack(id, inner_) && !is_loaded(id)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+      if (w_.is_pack(id, inner_) && !is_loaded(id)) w_.body.linef("const auto x{} = {};", id, w_.pack_load(id));
     }
     for (std::size_t output : run.outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);

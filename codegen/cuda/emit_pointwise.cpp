@@ -68,7 +68,7 @@ class Pointwise {
       if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) w_.statement(id);
     }
     for (std::uint32_t id : ids) {
-      if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+      if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = {};", id, w_.pack_load(id));
     }
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
       if (w_.is_pack_output(i, inner_)) w_.body.linef("{} y{}[{}];", register_type(w_.fusion.outputs[i].meta.dtype), i, vector_);

@@ -146,9 +146,9 @@ class Rows {
   /// Packs that stay in registers, loaded where `guard` holds.
   void hold(const std::vector<std::uint32_t>& ids, const std::string& guard) {
     if (ids.empty()) return;
-    for (std::uint32_t id : ids) w_.body.linef("fxf_pack<{}, {}> x{}[{}];", storage_type(fusion_.body[id].dtype), vector_, id, s_.vectors_per_thread);
+    for (std::uint32_t id : ids) w_.body.linef("{} x{}[{}];", w_.pack_type(id), id, s_.vectors_per_thread);
     begin_resident(guard);
-    for (std::uint32_t id : ids) w_.body.linef("x{}[k] = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+    for (std::uint32_t id : ids) w_.body.linef("x{}[k] = {};", id, w_.pack_load(id));
     w_.body.end();
     w_.body.end();
     held_.insert(held_.end(), ids.begin(), ids.end());
@@ -166,33 +166,16 @@ class Rows {
 
   bool is_full_pack(std::uint32_t id) const { return passes_.full[id] && !reduced_.empty() && w_.is_pack(id, inner_); }
 
-  std::uint32_t output_pass(std::size_t output) const {
-    const std::uint32_t expr = fusion_.outputs[output].expr;
-    return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
-  }
-
-  void roots_of(std::uint32_t pass, std::vector<const Accumulator*>& states, std::vector<std::size_t>& outputs, std::vector<std::uint32_t>& roots) const {
-    for (const Accumulator& state : passes_.accumulators) {
-      if (state.pass != pass) continue;
-      states.push_back(&state);
-      roots.insert(roots.end(), fusion_.body[state.expr].operands.begin(), fusion_.body[state.expr].operands.end());
-    }
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (!is_full_output(fusion_, passes_, i) || output_pass(i) != pass) continue;
-      outputs.push_back(i);
-      roots.push_back(fusion_.outputs[i].expr);
-    }
-    columns_.add_roots(pass, roots);
+  PassWork work_of(std::uint32_t pass) const {
+    PassWork work = pass_work(fusion_, passes_, pass);
+    columns_.add_roots(pass, work.roots);
+    return work;
   }
 
   std::vector<std::uint32_t> ids_of(std::uint32_t pass) const {
-    std::vector<const Accumulator*> states;
-    std::vector<std::size_t> outputs;
-    std::vector<std::uint32_t> roots;
-    roots_of(pass, states, outputs, roots);
     std::vector<bool> rows(fusion_.body.size());
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) rows[id] = !passes_.full[id];
-    return needed(fusion_, roots, rows);
+    return needed(fusion_, work_of(pass).roots, rows);
   }
 
   /// Packs that the first pass or several passes read: they are loaded once a row.
@@ -284,10 +267,7 @@ class Rows {
   }
 
   void loop(std::uint32_t pass) {
-    std::vector<const Accumulator*> states;
-    std::vector<std::size_t> outputs;
-    std::vector<std::uint32_t> roots;
-    roots_of(pass, states, outputs, roots);
+    const auto [states, outputs, roots] = work_of(pass);
     if (roots.empty()) return;
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     for (const Accumulator* state : states) {
@@ -328,7 +308,7 @@ class Rows {
       if (!along(id)) w_.statement(id);
     }
     for (std::uint32_t id : ids) {
-      if (is_full_pack(id) && !is_held(id)) w_.body.linef("const auto x{} = fxf_load<{}>({} + {});", id, vector_, w_.params.input(fusion_.body[id].input), w_.load_address(id));
+      if (is_full_pack(id) && !is_held(id)) w_.body.linef("const auto x{} = {};", id, w_.pack_load(id));
     }
     for (std::size_t output : outputs) {
       if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);

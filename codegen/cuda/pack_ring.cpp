@@ -3,11 +3,6 @@
 namespace fxfuser::codegen {
 namespace {
 
-std::string pack_type(const CudaWriter& w, std::uint32_t id) {
-  const Expr& load = w.fusion.body[id];
-  return fmt::format("fxf_pack<{}, {}>", storage_type(w.fusion.inputs[load.input].meta.dtype), w.schedule.vector);
-}
-
 std::int64_t pack_bytes(const CudaWriter& w, std::uint32_t id) { return ir::itemsize(w.fusion.inputs[w.fusion.body[id].input].meta.dtype) * w.schedule.vector; }
 
 /// Place of a thread's pack `k` in a slot: the packs of neighbouring threads are neighbours.
@@ -49,7 +44,7 @@ void PackRing::fetch(const Round& round, const std::string& which, const std::st
   w_.body.linef("const int slot = {};", slot);
   round("coming", [&] {
     for (std::uint32_t id : ids_) {
-      w_.body.linef("fxf_fetch<{}>(ring{} + {} * {}, {} + {});", pack_type(w_, id), id, place(w_, "slot"), pack_bytes(w_, id), w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+      w_.body.linef("fxf_fetch<{}>(ring{} + {} * {}, {} + {});", w_.pack_type(id), id, place(w_, "slot"), pack_bytes(w_, id), w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
     }
   });
   w_.body.line("fxf_commit_fetches();");
@@ -57,10 +52,10 @@ void PackRing::fetch(const Round& round, const std::string& which, const std::st
 }
 
 void PackRing::take(const std::function<void()>& begin_packs, const std::function<void()>& end_packs) {
-  for (std::uint32_t id : ids_) w_.body.linef("{} x{}[{}];", pack_type(w_, id), id, w_.schedule.vectors_per_thread);
+  for (std::uint32_t id : ids_) w_.body.linef("{} x{}[{}];", w_.pack_type(id), id, w_.schedule.vectors_per_thread);
   begin_packs();
   for (std::uint32_t id : ids_) {
-    w_.body.linef("x{0}[k] = fxf_fetched<{1}>(ring{0} + {2} * {3});", id, pack_type(w_, id), place(w_, fmt::format("(turn % {})", w_.schedule.stages)), pack_bytes(w_, id));
+    w_.body.linef("x{0}[k] = fxf_fetched<{1}>(ring{0} + {2} * {3});", id, w_.pack_type(id), place(w_, fmt::format("(turn % {})", w_.schedule.stages)), pack_bytes(w_, id));
   }
   end_packs();
 }

@@ -76,25 +76,8 @@ class Columns {
     for (std::uint32_t id : ids) available_[id] = true;
   }
 
-  std::uint32_t output_pass(std::size_t output) const {
-    const std::uint32_t expr = fusion_.outputs[output].expr;
-    return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
-  }
-
   void loop(std::uint32_t pass) {
-    std::vector<const Accumulator*> states;
-    std::vector<std::uint32_t> roots;
-    for (const Accumulator& state : passes_.accumulators) {
-      if (state.pass != pass) continue;
-      states.push_back(&state);
-      roots.insert(roots.end(), fusion_.body[state.expr].operands.begin(), fusion_.body[state.expr].operands.end());
-    }
-    std::vector<std::size_t> outputs;
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (!is_full_output(fusion_, passes_, i) || output_pass(i) != pass) continue;
-      outputs.push_back(i);
-      roots.push_back(fusion_.outputs[i].expr);
-    }
+    const auto [states, outputs, roots] = pass_work(fusion_, passes_, pass);
     if (roots.empty()) return;
     for (const Accumulator* state : states) {
       const AccumulatorText text = accumulator_text(fusion_, *state);

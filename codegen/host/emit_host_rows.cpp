@@ -95,14 +95,9 @@ class Rows {
   std::vector<std::size_t> outputs_of(std::uint32_t pass) const {
     std::vector<std::size_t> out;
     for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (is_full_output(fusion_, passes_, i) && output_pass(i) == pass) out.push_back(i);
+      if (is_full_output(fusion_, passes_, i) && output_pass(fusion_, passes_, i) == pass) out.push_back(i);
     }
     return out;
-  }
-
-  std::uint32_t output_pass(std::size_t output) const {
-    const std::uint32_t expr = fusion_.outputs[output].expr;
-    return passes_.pass[expr] + (fusion_.body[expr].kind == ExprKind::Reduce ? 1 : 0);
   }
 
   std::vector<const Accumulator*> states_of(std::uint32_t pass) const {
@@ -134,7 +129,7 @@ class Rows {
       if (state.pass > pass) roots.push_back(fusion_.body[state.expr].operands[0]);
     }
     for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (is_full_output(fusion_, passes_, i) && output_pass(i) > pass) roots.push_back(fusion_.outputs[i].expr);
+      if (is_full_output(fusion_, passes_, i) && output_pass(fusion_, passes_, i) > pass) roots.push_back(fusion_.outputs[i].expr);
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     return std::find(ids.begin(), ids.end(), id) != ids.end();
