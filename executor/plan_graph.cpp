@@ -112,7 +112,9 @@ void PlanGraph::note_addresses(const Call& call) {
 bool PlanGraph::run(const Call& call, std::vector<c10::IValue>& outputs, RunCounters& counters) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (refused_) return false;
-  std::string why = call.capture == nullptr ? "this host program can't capture" : step_problem(call.plan);
+  std::string why;
+  if (call.capture == nullptr) why = "this host program can't capture";
+  else if (captured_ == nullptr) why = step_problem(call.plan);  // a plan never changes: once captured it needs no second look
   const auto device = why.empty() ? device_of(call.inputs, why) : std::nullopt;
   if (!device) {
     refused_ = true;

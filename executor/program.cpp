@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::string_view kInputGuards = "torch.export.guards";  // as the importer names it
 
+/// torch.export's check of the inputs' sizes, dtypes and whole numbers: it said yes to this plan's key, which holds all of them.
+bool is_input_check(const Step& step) { return step.name == kInputGuards && std::holds_alternative<CallableStep>(step.what); }
+
 constexpr std::size_t kMaxClasses = 16;
 
 /// The host's lock is given up while this lives.
@@ -306,9 +309,6 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   finish_plan(plan, call);
   return miss;
 }
-
-/// torch.export's check of the inputs' sizes, dtypes and whole numbers: it said yes to this plan's key, which holds all of them.
-static bool is_input_check(const Step& step) { return step.name == kInputGuards && std::holds_alternative<CallableStep>(step.what); }
 
 void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
   const bool has_reals = std::any_of(call.inputs.begin(), call.inputs.end(), [](const c10::IValue& input) { return input.isDouble(); });
