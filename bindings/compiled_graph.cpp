@@ -42,15 +42,7 @@ PyObject* make_graph(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *module = nullptr, *executor = nullptr, *parameters = nullptr;
   if (PyArg_ParseTuple(args, "OUO!", &module, &executor, &PyDict_Type, &parameters) == 0) return nullptr;
   OptionsPointer options;
-  try {
-    options = options_of(executor, parameters);
-  } catch (py::error_already_set& error) {
-    error.restore();
-    return nullptr;
-  } catch (const Error& error) {
-    set_python_error(error);
-    return nullptr;
-  }
+  if (!completes([&] { options = options_of(executor, parameters); })) return nullptr;
   PyObject* copy = PyDict_Copy(parameters);
   if (copy == nullptr) return nullptr;
   PyObject* object = type->tp_alloc(type, 0);

@@ -223,15 +223,8 @@ bool add_keyword(Call& call, PyObject* name, PyObject* value) {
 
 PyObject* run_call(const Call& call) {
   HANDLE_TH_ERRORS
-  try {
-    return execute_call(call).release().ptr();
-  } catch (py::error_already_set& error) {
-    error.restore();
-    return nullptr;
-  } catch (const Error& error) {
-    set_python_error(error);
-    return nullptr;
-  }
+  PyObject* result = nullptr;
+  return completes([&] { result = execute_call(call).release().ptr(); }) ? result : nullptr;
   END_HANDLE_TH_ERRORS
 }
 

@@ -28,6 +28,20 @@ PyObject* run_call(const Call& call);
 
 /// Sets the Python exception of an error's kind.
 void set_python_error(const Error& error);
+
+/// Runs what may throw; false with the Python error set when it did.
+template <typename Work>
+bool completes(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const Error& error) {
+    set_python_error(error);
+  }
+  return false;
+}
 /// Turns fxfuser::Error into the Python exception of its kind where pybind11 calls us.
 void register_errors();
 void bind_execute(py::module_& module);
