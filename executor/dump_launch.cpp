@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "executor/driver_api.h"
+#include "executor/plan.h"
 
 namespace fxfuser::executor {
 namespace {
@@ -20,16 +21,12 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-std::int64_t bytes_of(const ir::TensorMeta& meta) { return meta.numel() * ir::itemsize(meta.dtype); }
-
 /// Elements by their size over all tensors that come in or go out, as in 2022: an expanded input counts every element that it has.
-std::int64_t tensor_bytes(const LaunchStep& step, const Slots& slots) {
-  std::int64_t bytes = 0;
-  for (const ir::TensorMeta& meta : step.expected) bytes += bytes_of(meta);
+std::int64_t all_bytes(const LaunchStep& step, const Slots& slots) {
+  std::int64_t bytes = tensor_bytes(step);
   for (SlotId slot : step.scalars) {
     if (slots[slot].isTensor()) bytes += static_cast<std::int64_t>(slots[slot].toTensor().nbytes());
   }
-  for (const TensorOutput& output : step.outputs) bytes += bytes_of(output.meta);
   return bytes;
 }
 
@@ -79,7 +76,7 @@ void dump_launch(const LaunchStep& step, const Slots& slots, const std::function
     for (const codegen::LaunchConfig& launch : step.launches) print(fmt::format("Launch Parameters: kernel{} {}: {}\n", step.number, launch.entry, shape_text(step, launch)));
   }
   if ((step.dump & kBandwidth) == 0) return start();
-  const std::int64_t bytes = tensor_bytes(step, slots);
+  const std::int64_t bytes = all_bytes(step, slots);
   if (step.device < 0) time_on_host(step, bytes, start);
   else time_on_device(step, bytes, start);
 }

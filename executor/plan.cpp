@@ -156,23 +156,20 @@ bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
   return std::visit(Runner{slots, counters}, step.what);
 }
 
-namespace {
-
-std::int64_t bytes_of(const LaunchStep& launch) {
+std::int64_t tensor_bytes(const LaunchStep& step) {
+  const auto size = [](const ir::TensorMeta& meta) { return meta.numel() * ir::itemsize(meta.dtype); };
   std::int64_t bytes = 0;
-  for (const ir::TensorMeta& meta : launch.expected) bytes += meta.numel() * ir::itemsize(meta.dtype);
-  for (const TensorOutput& output : launch.outputs) bytes += output.meta.numel() * ir::itemsize(output.meta.dtype);
+  for (const ir::TensorMeta& meta : step.expected) bytes += size(meta);
+  for (const TensorOutput& output : step.outputs) bytes += size(output.meta);
   return bytes;
 }
-
-}  // namespace
 
 bool is_brief(const Plan& plan) {
   constexpr std::int64_t kBriefBytes = 128 << 10;  // some ten microseconds of a host kernel
   std::int64_t bytes = 0;
   for (const Step& step : plan.steps) {
     const auto* launch = std::get_if<LaunchStep>(&step.what);
-    if (launch != nullptr && (launch->target == codegen::Target::Host || launch->device < 0)) bytes += bytes_of(*launch);
+    if (launch != nullptr && (launch->target == codegen::Target::Host || launch->device < 0)) bytes += tensor_bytes(*launch);
     if (launch == nullptr && !std::holds_alternative<ViewStep>(step.what) && !std::holds_alternative<ScalarStep>(step.what)) return false;
   }
   return bytes <= kBriefBytes;

@@ -31,6 +31,8 @@ class Plan {
   std::optional<std::uint32_t> run(Slots& slots, RunCounters& counters) const;
 };
 
+/// Elements by their size, over the tensors that a launch reads and writes by pointer.
+std::int64_t tensor_bytes(const LaunchStep& step);
 /// Runs one step; false when a guard does not hold (nothing was done then).
 bool run_step(const Step& step, Slots& slots, RunCounters& counters);
 /// Sets free_after of every step: slots that nothing later reads. Inputs and outputs of the graph are never freed.
