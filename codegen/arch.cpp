@@ -34,6 +34,12 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
+int ArchInfo::cluster_blocks(int cluster) const {
+  // Measured on an H200 (132 SMs): 66 clusters of 2 blocks, 30 of 4, 15 of 8, 7 of 16.
+  const int usable = cluster <= 2 ? sm_count : sm_count * 10 / 11;
+  return std::max(usable / cluster, 1) * cluster;
+}
+
 ArchInfo ArchInfo::h200() {
   ArchInfo arch = generic(90);
   arch.name = "h200";
@@ -73,12 +79,12 @@ ArchInfo ArchInfo::toy() {
   arch.sm_count = 4;
   arch.max_threads_per_sm = 128;
   arch.registers_per_sm = 2048;
-  arch.shared_per_block = 4 * kKiB;
-  arch.shared_per_sm = 4 * kKiB;
+  arch.shared_per_block = 16 * kKiB;
+  arch.shared_per_sm = 16 * kKiB;
   arch.l2_bytes = 64 * kKiB;
   arch.vector_bytes = 16;
   arch.bytes_in_flight = 1 * kKiB;
-  arch.max_cluster = 2;
+  arch.max_cluster = 4;
   return arch;
 }
 

@@ -23,11 +23,14 @@ struct ArchInfo {
   std::int64_t bytes_in_flight = 49152;  // per SM, to hide the latency of memory
   int max_cluster = 1;
 
+  /// Blocks that the device runs at once in clusters of a size, one on an SM: a cluster doesn't cross the border between groups of SMs.
+  int cluster_blocks(int cluster) const;
+
   static ArchInfo h200();
   static ArchInfo generic(int sm);   // sm_75 .. sm_120 by family
   /// By the device's name where the part differs from its family, so that plans made without a device are those made with it.
   static ArchInfo of_device(const std::string& name, int sm);
-  static ArchInfo toy();             // 4 SMs, 4 KiB shared memory: small tensors reach every tier and border
+  static ArchInfo toy();             // 4 SMs, 16 KiB shared memory: small tensors reach every tier and border
   static ArchInfo host(int threads);
 };
 

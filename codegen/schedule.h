@@ -44,9 +44,10 @@ struct Schedule {
   int rows_per_block = 1;
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
-  int cluster = 1;
-  int stages = 0;            // row + column: rounds of rows that are in flight to shared memory, with the one that is worked on; below 2: none
-  int slabs = 0;             // row + column: groups of rows that fold their columns apart, to be folded by a second stage; 0: no columns
+  int cluster = 1;           // blocks that share a row
+  int teams = 0;             // CUDA, rows: blocks, or clusters of them, that walk over all rows; 0: a block for each few rows
+  int stages = 0;            // teams: turns whose rows are in shared memory or on their way there; below 2: none
+  int slabs = 0;             // row + column: groups of rows (of the teams) that fold their columns apart, to be folded by a second stage; 0: no columns
   bool compensated = false;  // sums carry their rounding errors along (two-sum): the length of a chain costs no accuracy
   // transpose
   int tile = 32;             // tile of tile x tile elements through shared memory
@@ -61,7 +62,6 @@ struct Schedule {
 
 struct ScheduleOptions {
   bool deterministic = true;
-  bool allow_cluster = false;  // rows longer than a block's registers may use a cluster (else they are read again)
   // alignment in bytes of each fusion input's pointer as far as known (0: assume 16)
   std::vector<int> input_alignment;
 };

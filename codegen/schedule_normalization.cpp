@@ -1,5 +1,5 @@
 // Reductions whose rows go on into values of full size, or into further reductions. While a row fits the registers of a
-// warp or a block it is read once; longer rows are read again in each round.
+// warp or a block, or the shared memory of a cluster of blocks, it is read once; longer rows are read again in each round.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,8 @@ constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 /// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
 struct RowBytes {
   std::int64_t memory = 0;     // an element, as stored
-  std::int64_t registers = 0;  // an element in a thread that holds it: as stored, and its columns' sums
+  std::int64_t columns = 0;    // an element's sums over the rows, in the thread that folds them
+  std::int64_t registers = 0;  // an element in a thread that holds it: both
 };
 
 RowBytes row_bytes(const Fusion& fusion) {
@@ -35,13 +36,11 @@ RowBytes row_bytes(const Fusion& fusion) {
   for (const Expr& expr : fusion.body) {
     if (expr.kind != ExprKind::Load || (expr.depends & reduced) == 0) continue;
     if ((expr.depends & ~reduced) == 0 && fusion.kept_numel() > 1) continue;
-    const std::int64_t size = ir::itemsize(fusion.inputs[expr.input].meta.dtype);
-    bytes.memory += size;
-    bytes.registers += size;
+    bytes.memory += ir::itemsize(fusion.inputs[expr.input].meta.dtype);
   }
-  for (const Accumulator& state : plan_passes(fusion).columns) bytes.registers += std::max<std::int64_t>(ir::itemsize(accumulator_dtype(fusion.body[state.expr])), 4);
+  for (const Accumulator& state : plan_passes(fusion).columns) bytes.columns += std::max<std::int64_t>(ir::itemsize(accumulator_dtype(fusion.body[state.expr])), 4);
   bytes.memory = std::max<std::int64_t>(bytes.memory, 1);
-  bytes.registers = std::max<std::int64_t>(bytes.registers, 1);
+  bytes.registers = bytes.memory + bytes.columns;
   return bytes;
 }
 
@@ -59,15 +58,31 @@ bool row_fits(const ArchInfo& arch, const Schedule& s, const RowBytes& bytes, st
   return vectors <= kMaxVectors && vectors * s.vector * bytes.registers <= thread_bytes(arch, threads);
 }
 
+/// Sizes of cluster that a device may have, smallest first.
+std::vector<std::int64_t> cluster_sizes(const ArchInfo& arch) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 2; arch.sm >= 90 && size <= arch.max_cluster; size *= 2) sizes.push_back(size);
+  return sizes;
+}
+
+/// What a thread of a cluster holds: packs of its row stay in shared memory.
+RowBytes in_cluster(RowBytes bytes) {
+  bytes.registers = std::max<std::int64_t>(bytes.columns, 1);
+  return bytes;
+}
+
 /// Columns are folded in the registers of the threads that hold the rows.
 std::optional<partitioner::Reason> refuses_columns(const Fusion& fusion, const ArchInfo& arch) {
   if (fusion.axes.empty() || !fusion.axes.back().reduced) return no_schedule("rows and columns are reduced, and the rows are not contiguous");
   if (arch.target == Target::Host) return std::nullopt;
   const Schedule s;
   const RowBytes bytes = row_bytes(fusion);
+  const std::int64_t n = fusion.reduced_numel();
   for (std::int64_t threads = 1; threads <= largest_block(arch); threads *= 2)
-    if (row_fits(arch, s, bytes, fusion.reduced_numel(), threads)) return std::nullopt;
-  return no_schedule(fmt::format("rows of {} elements leave no registers for the columns", fusion.reduced_numel()));
+    if (row_fits(arch, s, bytes, n, threads)) return std::nullopt;
+  for (const std::int64_t cluster : cluster_sizes(arch))
+    if (row_fits(arch, s, in_cluster(bytes), ceil_div(n, cluster), largest_block(arch))) return std::nullopt;
+  return no_schedule(fmt::format("rows of {} elements leave no registers for the columns", n));
 }
 
 std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo& arch) {
@@ -116,37 +131,62 @@ bool plan_block(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Sch
   return true;
 }
 
-/// A cluster of blocks a row: the smallest whose blocks hold their part.
-bool plan_cluster(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Schedule& s) {
-  for (std::int64_t cluster = 2; cluster <= arch.max_cluster; cluster *= 2) {
+/// Turns of rows that may be in the shared memory of a block, of `resident` on an SM; 0 where there are fewer than `least`.
+int ring_stages(const ArchInfo& arch, const RowBytes& bytes, const Schedule& s, std::int64_t resident, std::int64_t least) {
+  const std::int64_t stage = bytes.memory * s.vector * s.vectors_per_thread * s.threads;
+  const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch;
+  const std::int64_t stages = std::min<std::int64_t>(room / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
+  return arch.sm >= 80 && stages >= least ? static_cast<int>(stages) : 0;
+}
+
+/// A turn that is on its way, beside those that the passes work on (one each, where they are skewed).
+std::int64_t least_stages(const Fusion& fusion, const Schedule& s) { return s.threads_per_row * s.cluster > kWarpLanes ? plan_passes(fusion).count + 1 : 2; }
+
+/// A cluster of blocks a row: the smallest that leaves room for two turns on their way, else for one; those of more than 8 blocks, which
+/// few places of a device can hold, later. Columns also do without such a room: the row is then read again in each pass.
+bool plan_cluster(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Schedule& s) {
+  constexpr std::int64_t kPortable = 8;
+  const auto plan_of = [&](std::int64_t cluster, std::int64_t spare, bool reads_again = false) {
     Schedule part = s;
-    if (!plan_block(arch, bytes, ceil_div(n, cluster), part)) continue;
+    if (!plan_block(arch, in_cluster(bytes), ceil_div(n, cluster), part)) return false;
     part.tier = Tier::Cluster;
     part.cluster = static_cast<int>(cluster);
+    part.stages = ring_stages(arch, bytes, part, 1, least_stages(fusion, part) + spare);
+    part.min_blocks = 1;
+    if (part.stages == 0 && !reads_again) return false;
     s = part;
     return true;
+  };
+  const std::vector<std::int64_t> sizes = cluster_sizes(arch);
+  for (const std::int64_t spare : {1, 0}) {
+    for (const std::int64_t cluster : sizes)
+      if (cluster <= kPortable && plan_of(cluster, spare)) return true;
+  }
+  for (const bool reads_again : {false, true}) {
+    if (reads_again && bytes.columns == 0) return false;
+    for (const std::int64_t cluster : sizes)
+      if (plan_of(cluster, 0, reads_again)) return true;
   }
   return false;
 }
 
-/// Rows and columns: blocks that are all resident walk over the rows, so that few partial columns are left to fold.
+/// Blocks or clusters that are all resident.
+std::int64_t resident_teams(const ArchInfo& arch, const Schedule& s, std::int64_t blocks_per_sm) { return std::max<std::int64_t>(arch.cluster_blocks(s.cluster) * blocks_per_sm / s.cluster, 1); }
+
+/// Rows and columns: teams that are all resident walk over the rows, so that few partial columns are left to fold.
 void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
   // A vector that leaves a thread too much of the row gives way to a narrower one.
-  for (int limit = s.vector; !plan_warp(arch, bytes, rows, n, 1, s) && !plan_block(arch, bytes, n, s); limit /= 2) {
+  for (int limit = s.vector; !plan_warp(arch, bytes, rows, n, 1, s) && !plan_block(arch, bytes, n, s) && !plan_cluster(fusion, arch, bytes, n, s); limit /= 2) {
     FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
     choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
   }
   const std::int64_t threads = s.vectors_per_thread * s.vector <= kFewElements ? 2 * kSlabThreads : kSlabThreads;
-  const std::int64_t resident = std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
-  s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident * arch.sm_count));
-  // Rounds on their way while one is worked on, as far as the SM's shared memory goes.
-  const std::int64_t stage = bytes.memory * s.vector * s.vectors_per_thread * s.threads;
-  const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch;
-  const std::int64_t stages = std::min<std::int64_t>(room / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
+  const std::int64_t resident = s.cluster > 1 ? 1 : std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
+  s.teams = s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident_teams(arch, s, resident)));
   s.min_blocks = static_cast<int>(resident);
-  s.stages = arch.sm >= 80 && stages > 1 ? static_cast<int>(stages) : 0;
+  if (s.cluster == 1) s.stages = ring_stages(arch, bytes, s, resident, least_stages(fusion, s));
 }
 
 /// Blocks whose registers an SM has room for, by what a thread holds of its row. Large bodies are left to the compiler.
@@ -158,14 +198,17 @@ int resident_blocks(const Fusion& fusion, const ArchInfo& arch, const RowBytes& 
   return static_cast<int>(std::min<std::int64_t>(arch.registers_per_sm / (registers * s.threads), arch.max_threads_per_sm / s.threads));
 }
 
-void plan_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
+void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
   if (plan_warp(arch, bytes, rows, n, 2, s) || plan_block(arch, bytes, n, s)) {
     s.min_blocks = resident_blocks(fusion, arch, bytes, s);
     return;
   }
-  if (options.allow_cluster && plan_cluster(arch, bytes, n, s)) return;
+  if (plan_cluster(fusion, arch, bytes, n, s)) {
+    s.teams = static_cast<int>(std::clamp<std::int64_t>(rows, 1, resident_teams(arch, s, 1)));
+    return;
+  }
   const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 ? 512 : 1024, largest_block(arch));
   set_row(s, Tier::MultiPass, n, lanes, lanes);
   s.vectors_per_thread = 1;
@@ -214,7 +257,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   } else if (folds_columns(fusion)) {
     plan_slabs(fusion, arch, options, s);
   } else if (s.inner) {
-    plan_rows(fusion, arch, options, s);
+    plan_rows(fusion, arch, s);
   } else {
     plan_columns(fusion, arch, options, s);
   }

@@ -80,7 +80,7 @@ double grid(const Fusion& fusion, const Schedule& s) {
       return std::max(1.0, static_cast<double>(iteration_count(fusion)) / (s.tile * s.tile));
     case ScheduleKind::Reduction:
     case ScheduleKind::Normalization:
-      if (s.slabs > 0) return s.slabs;
+      if (s.teams > 0) return static_cast<double>(s.teams) * s.cluster;
       if (s.inner) return std::max(1.0, kept / s.rows_per_block) * s.split * s.cluster;
       return static_cast<double>(ceil_div(static_cast<std::int64_t>(across), s.threads_per_row * s.vector)) *
              (kept / across) * s.split;

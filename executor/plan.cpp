@@ -54,7 +54,7 @@ void run_emulated(const LaunchStep& step, const Slots& slots, const void* params
   }
   for (std::size_t i = 0; i < step.launches.size(); ++i) {
     const codegen::LaunchConfig& config = step.launches[i];
-    if (config.grid[0] > 0) reinterpret_cast<codegen::EmulatedEntry>(step.entries[i])(params, config.grid.data(), config.block.data());
+    if (config.grid[0] > 0) reinterpret_cast<codegen::EmulatedEntry>(step.entries[i])(params, config.grid.data(), config.block.data(), config.cluster);
   }
 }
 

@@ -38,10 +38,11 @@ void ColumnFolds::fold(std::uint32_t pass, const std::vector<std::size_t>& reduc
 
 void ColumnFolds::store() {
   const Schedule& s = w_.schedule;
-  w_.body.linef("const {0} partial = ({0})fxf_block() * {1} + fxf_thread() / {2};", w_.index(), s.rows_per_block, s.threads_per_row);
+  w_.body.linef("const {0} partial = ({0})team * {1} + fxf_thread() / {2};", w_.index(), s.rows_per_block, s.threads_per_row);
   w_.body.line("FXF_UNROLL");
   w_.body.begin(fmt::format("for (int c = 0; c < {}; ++c)", s.vectors_per_thread * s.vector));
-  w_.body.linef("const {} at = (c / {} * {} + lane) * {} + c % {};", w_.index(), s.vector, s.threads_per_row, s.vector, s.vector);
+  const std::string lane = s.cluster > 1 ? fmt::format("(c / {} * {} + peer) * {} + lane", s.vector, s.cluster, s.threads_per_row) : fmt::format("c / {} * {} + lane", s.vector, s.threads_per_row);
+  w_.body.linef("const {} at = ({}) * {} + c % {};", w_.index(), lane, s.vector, s.vector);
   w_.body.begin("if (at < length)");
   for (std::size_t i = 0; i < w_.passes.columns.size(); ++i) {
     w_.body.linef("fxf_put_partial({} + partial * length + at, column{}[c]);", base_of(w_, i), w_.passes.columns[i].expr);

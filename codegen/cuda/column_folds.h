@@ -1,5 +1,5 @@
 #pragma once
-// Row + column kernels (layer-norm backward): a block walks over rows and folds, beside them, the columns that its threads
+// Row + column kernels (layer-norm backward): a team of blocks walks over rows and folds, beside them, the columns that its threads
 // hold. What the row emitter needs for that: the accumulators, the fold of one element, the partial columns at the end.
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ColumnFolds {
   void declare();
   /// At element `e` of vector `k`: folds it in.
   void fold(std::uint32_t pass, const std::vector<std::size_t>& reduced);
-  /// After the rows, at the same place: the thread's columns go to the workspace, [slab and row of a block][column].
+  /// After the rows, at the same place: the thread's columns go to the workspace, [team and row of a block][column].
   void store();
 
  private:

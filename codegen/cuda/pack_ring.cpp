@@ -1,63 +1,62 @@
 #include "codegen/cuda/pack_ring.h"
 
+#include <algorithm>
+
 namespace fxfuser::codegen {
 namespace {
 
 std::int64_t pack_bytes(const CudaWriter& w, std::uint32_t id) { return ir::itemsize(w.fusion.inputs[w.fusion.body[id].input].meta.dtype) * w.schedule.vector; }
 
-/// Place of a thread's pack `k` in a slot: the packs of neighbouring threads are neighbours.
-std::string place(const CudaWriter& w, const std::string& slot) {
-  return fmt::format("(({} * {} + k) * {} + fxf_thread())", slot, w.schedule.vectors_per_thread, w.schedule.threads);
-}
+std::int64_t slot_bytes(const CudaWriter& w, std::uint32_t id) { return pack_bytes(w, id) * w.schedule.vectors_per_thread * w.schedule.threads; }
 
 }  // namespace
 
-std::int64_t PackRing::shared_bytes() const {
-  std::int64_t bytes = 0;
-  for (std::uint32_t id : ids_) bytes += pack_bytes(w_, id);
-  return any() ? bytes * w_.schedule.stages * w_.schedule.vectors_per_thread * w_.schedule.threads : 0;
+void PackRing::set(std::vector<std::uint32_t> ids, int ahead) {
+  ids_ = std::move(ids);
+  ahead_ = ahead;
 }
 
-void PackRing::begin(const Round& round) {
-  const Schedule& s = w_.schedule;
+bool PackRing::has(std::uint32_t id) const { return any() && std::find(ids_.begin(), ids_.end(), id) != ids_.end(); }
+
+std::int64_t PackRing::shared_bytes() const {
+  std::int64_t bytes = 0;
+  for (std::uint32_t id : ids_) bytes += slot_bytes(w_, id);
+  return any() ? bytes * w_.schedule.stages : 0;
+}
+
+void PackRing::begin(const Turn& turn) {
   w_.body.line("FXF_DYNAMIC(ring);");
   std::int64_t offset = 0;
   for (std::uint32_t id : ids_) {
     w_.body.linef("char* const ring{} = ring + {};", id, offset);
-    offset += pack_bytes(w_, id) * s.stages * s.vectors_per_thread * s.threads;
+    offset += slot_bytes(w_, id) * w_.schedule.stages;
   }
   w_.body.line("FXF_UNROLL");
-  w_.body.begin(fmt::format("for (int s = 0; s < {}; ++s)", s.stages - 1));
-  fetch(round, fmt::format("fxf_block() + s * {}", w_.params.number("slabs", s.slabs)), "s");
+  w_.body.begin(fmt::format("for (int s = 0; s < {}; ++s)", ahead_));
+  fetch(turn, "s");
   w_.body.end();
 }
 
-void PackRing::advance(const Round& round) {
-  const int ahead = w_.schedule.stages - 1;
-  fetch(round, fmt::format("round + {} * {}", ahead, w_.params.number("slabs", w_.schedule.slabs)), fmt::format("(turn + {}) % {}", ahead, w_.schedule.stages));
-  w_.body.linef("fxf_await_fetches<{}>();", ahead);
+void PackRing::advance(const Turn& turn) {
+  fetch(turn, fmt::format("(turn + {})", ahead_));
+  w_.body.linef("fxf_await_fetches<{}>();", ahead_);
 }
 
-void PackRing::fetch(const Round& round, const std::string& which, const std::string& slot) {
+void PackRing::fetch(const Turn& turn, const std::string& which) {
   w_.body.begin("");
-  w_.body.linef("const {} coming = {};", w_.index(), which);
-  w_.body.linef("const int slot = {};", slot);
-  round("coming", [&] {
-    for (std::uint32_t id : ids_) {
-      w_.body.linef("fxf_fetch<{}>(ring{} + {} * {}, {} + {});", w_.pack_type(id), id, place(w_, "slot"), pack_bytes(w_, id), w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
-    }
+  w_.body.linef("const int slot = {} % {};", which, w_.schedule.stages);
+  turn(which, [&] {
+    for (std::uint32_t id : ids_) w_.body.linef("fxf_fetch<{}>({}, {} + {});", w_.pack_type(id), place(id, "slot"), w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
   });
   w_.body.line("fxf_commit_fetches();");
   w_.body.end();
 }
 
-void PackRing::take(const std::function<void()>& begin_packs, const std::function<void()>& end_packs) {
-  for (std::uint32_t id : ids_) w_.body.linef("{} x{}[{}];", w_.pack_type(id), id, w_.schedule.vectors_per_thread);
-  begin_packs();
-  for (std::uint32_t id : ids_) {
-    w_.body.linef("x{0}[k] = fxf_fetched<{1}>(ring{0} + {2} * {3});", id, w_.pack_type(id), place(w_, fmt::format("(turn % {})", w_.schedule.stages)), pack_bytes(w_, id));
-  }
-  end_packs();
+std::string PackRing::pack(std::uint32_t id, const std::string& slot) const { return fmt::format("fxf_fetched<{}>({})", w_.pack_type(id), place(id, slot)); }
+
+/// The packs of neighbouring threads are neighbours.
+std::string PackRing::place(std::uint32_t id, const std::string& slot) const {
+  return fmt::format("ring{} + (({} * {} + k) * {} + fxf_thread()) * {}", id, slot, w_.schedule.vectors_per_thread, w_.schedule.threads, pack_bytes(w_, id));
 }
 
 }  // namespace fxfuser::codegen

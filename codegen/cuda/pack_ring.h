@@ -1,6 +1,6 @@
 #pragma once
 // Packs of rows to come, on their way to shared memory while the rows before them are worked on. Each thread fetches its own packs
-// into slots of its own, so no barrier belongs to the data. The kernel counts its rounds in `turn`.
+// into slots of its own, so no barrier belongs to the data. Turn `t` of a kernel has its rows in slot t % stages.
 
 #include <cstdint>
 #include <functional>
@@ -16,23 +16,26 @@ class PackRing {
   explicit PackRing(CudaWriter& writer) : w_(writer) {}
 
   bool any() const { return w_.schedule.stages > 1 && !ids_.empty(); }
-  /// Which loads take this way.
-  void set(std::vector<std::uint32_t> ids) { ids_ = std::move(ids); }
-  const std::vector<std::uint32_t>& ids() const { return ids_; }
+  /// Which loads take this way, and by how many turns they go ahead; at least one.
+  void set(std::vector<std::uint32_t> ids, int ahead);
+  bool has(std::uint32_t id) const;
   std::int64_t shared_bytes() const;
-  /// The slots, and the fetches of a block's first rounds. `round` is called with the text of a round and emits the guard and the
-  /// indices of its row around the fetches that it is given.
-  using Round = std::function<void(const std::string& round, const std::function<void()>& fetches)>;
-  void begin(const Round& round);
-  /// At the head of a round: fetches a round to come and waits for this one, whose packs then go to registers.
-  void advance(const Round& round);
-  void take(const std::function<void()>& begin_packs, const std::function<void()>& end_packs);
+  /// `turn` is called with the text of a turn, and emits the guard and the indices of its row around the fetches that it is given.
+  using Turn = std::function<void(const std::string& which, const std::function<void()>& fetches)>;
+  /// The slots, and the fetches of the first turns.
+  void begin(const Turn& turn);
+  /// At the head of turn `turn`: fetches one to come and waits for this one.
+  void advance(const Turn& turn);
+  /// Text that has a thread's pack `k` of a slot.
+  std::string pack(std::uint32_t id, const std::string& slot) const;
 
  private:
-  void fetch(const Round& round, const std::string& which, const std::string& slot);
+  void fetch(const Turn& turn, const std::string& which);
+  std::string place(std::uint32_t id, const std::string& slot) const;
 
   CudaWriter& w_;
   std::vector<std::uint32_t> ids_;
+  int ahead_ = 1;
 };
 
 }  // namespace fxfuser::codegen

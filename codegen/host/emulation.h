@@ -16,7 +16,7 @@ struct Emulation {
 };
 
 /// Runs all blocks of a launch. Exported as "run_<entry>".
-using EmulatedEntry = void (*)(const void* params, const unsigned* grid, const unsigned* block);
+using EmulatedEntry = void (*)(const void* params, const unsigned* grid, const unsigned* block, unsigned cluster);
 
 /// One translation unit with these kernels; the machine text defines FXF_EMULATED(entry), which follows each.
 std::string emulated_unit(const Emulation& emulation, const std::vector<const KernelSource*>& sources);

@@ -1,7 +1,8 @@
 // The machine under a generated CUDA kernel, on the CPU: replaces codegen/cuda/device/00_machine.cuh. One fiber a thread.
 // What it checks, beside what the compiler's sanitizers do: every element is written once a launch, packs are aligned, shared
 // memory is written before it is read and never by two threads between barriers (nor read by one while another writes),
-// barriers and shuffles are reached by all that they wait for. Each launch runs in three orders of the threads.
+// barriers and shuffles are reached by all that they wait for. Each launch runs in three orders of the threads. The blocks of a
+// cluster run at once, and meet at their own barrier only.
 
 #include <sys/mman.h>
 
@@ -52,21 +53,22 @@ fxf_emu_switch:
 )");
 
 constexpr std::size_t kStack = 256 * 1024;
+constexpr int kPeers = 8;  // of a cluster
 enum class State : unsigned char { Ready, AtBarrier, AtShuffle, Done };
 
 struct Fiber {
   void* stack_pointer = nullptr;
   char* stack = nullptr;
   State state = State::Done;
+  unsigned arrived = 0, awaited = 0;  // barriers: what came before an arrival is seen after the wait of the same number
 };
 
 struct Machine {
   std::vector<Fiber> fibers;
   void* scheduler = nullptr;
   int current = 0;
-  unsigned block = 0, threads = 0;
-  unsigned epoch = 1;       // grows at each barrier
-  unsigned serial = 0;      // of the block, over all launches
+  unsigned block = 0, threads = 0, peers = 1;  // the first block of those that run; threads of one; blocks
+  unsigned serial = 0;                         // of the block, over all launches
   int barrier_or = 0, barrier_or_result = 0;
   std::vector<unsigned> words[2];          // of shuffles, by parity
   std::vector<unsigned char> parity;       // of each thread's next shuffle
@@ -125,6 +127,7 @@ inline void start(Fiber& fiber) {
   for (int saved = 0; saved < 6; ++saved) *--top = 0;
   fiber.stack_pointer = top;
   fiber.state = State::Ready;
+  fiber.arrived = fiber.awaited = 0;
 }
 
 inline void resume(int thread) {
@@ -149,9 +152,9 @@ inline void wait(State state) {
 enum class Order { Up, Down, Mixed };
 
 inline bool release() {
-  const int threads = static_cast<int>(machine.threads);
+  const int threads = static_cast<int>(machine.threads * machine.peers);
   bool any = false, waiting = false, all = true;
-  for (int first = 0; first < threads; first += 32) {
+  for (int first = 0; first < threads; first += 32) {  // clusters are of whole warps
     int at_shuffle = 0, lanes = std::min(32, threads - first);
     for (int t = first; t < first + lanes; ++t) at_shuffle += machine.fibers[t].state == State::AtShuffle;
     if (at_shuffle == 0) continue;
@@ -172,10 +175,11 @@ inline bool release() {
   if (!all) fail("threads wait at a shuffle for lanes that are elsewhere or have left");
   if (!waiting) return false;
   for (int t = 0; t < threads; ++t) {
-    if (machine.fibers[t].state == State::AtBarrier) machine.fibers[t].state = State::Ready;
-    else if (machine.fibers[t].state == State::Done) fail("a barrier that some threads never reach", t);
+    Fiber& fiber = machine.fibers[t];
+    if (fiber.state == State::Done) fail("a barrier that some threads never reach", t);
+    fiber.state = State::Ready;
+    ++fiber.awaited;
   }
-  ++machine.epoch;
   machine.barrier_or_result = machine.barrier_or;
   machine.barrier_or = 0;
   return true;
@@ -184,11 +188,10 @@ inline bool release() {
 inline void run_block(unsigned block, const std::vector<int>& order) {
   machine.block = block;
   ++machine.serial;
-  ++machine.epoch;
   std::fill(machine.parity.begin(), machine.parity.end(), 0);
   for (auto& fetches : machine.fetches) fetches.clear();
   std::fill(machine.commits.begin(), machine.commits.end(), 0);
-  for (unsigned t = 0; t < machine.threads; ++t) start(machine.fibers[t]);
+  for (unsigned t = 0; t < machine.threads * machine.peers; ++t) start(machine.fibers[t]);
   do {
     for (int thread : order) {
       if (machine.fibers[thread].state == State::Ready) resume(thread);
@@ -205,29 +208,32 @@ inline void check_writes() {
   writes.clear();
 }
 
-inline void run(void (*body)(const void*), const void* params, const unsigned* grid, const unsigned* block) {
+inline void run(void (*body)(const void*), const void* params, const unsigned* grid, const unsigned* block, unsigned cluster) {
   machine.body = body;
   machine.params = params;
   machine.threads = block[0];
-  if (machine.fibers.size() < block[0]) machine.fibers.resize(block[0]);
-  for (auto& words : machine.words) words.resize(block[0]);
-  machine.parity.resize(block[0]);
-  machine.fetches.resize(block[0]);
-  machine.commits.resize(block[0]);
+  machine.peers = cluster;
+  const unsigned count = block[0] * cluster;
+  if (cluster > kPeers || (cluster > 1 && block[0] % 32 != 0) || grid[0] % cluster != 0) fail("clusters of this kind are not modelled", cluster, block[0]);
+  if (machine.fibers.size() < count) machine.fibers.resize(count);
+  for (auto& words : machine.words) words.resize(count);
+  machine.parity.resize(count);
+  machine.fetches.resize(count);
+  machine.commits.resize(count);
   unsigned long long random = 0x9e3779b97f4a7c15ull;
   const bool large = static_cast<unsigned long long>(grid[0]) * block[0] > (1u << 16);
   for (const Order kind : {Order::Up, Order::Down, Order::Mixed}) {
     if (large && kind != Order::Mixed) continue;
-    std::vector<int> order(block[0]);
-    for (unsigned t = 0; t < block[0]; ++t) order[t] = static_cast<int>(kind == Order::Down ? block[0] - 1 - t : t);
-    for (unsigned b = 0; b < grid[0]; ++b) {
+    std::vector<int> order(count);
+    for (unsigned t = 0; t < count; ++t) order[t] = static_cast<int>(kind == Order::Down ? count - 1 - t : t);
+    for (unsigned b = 0; b < grid[0]; b += cluster) {
       if (kind == Order::Mixed) {
-        for (unsigned t = block[0]; t > 1; --t) {
+        for (unsigned t = count; t > 1; --t) {
           random = random * 6364136223846793005ull + 1442695040888963407ull;
           std::swap(order[t - 1], order[(random >> 33) % t]);
         }
       }
-      run_block(kind == Order::Up ? b : grid[0] - 1 - b, order);
+      run_block(kind == Order::Up ? b : grid[0] - cluster - b, order);
     }
     check_writes();
   }
@@ -237,43 +243,64 @@ inline void run(void (*body)(const void*), const void* params, const unsigned* g
   machine.fibers.clear();
 }
 
+inline int rank() { return machine.current / static_cast<int>(machine.threads); }
+inline void arrive() {
+  Fiber& fiber = machine.fibers[machine.current];
+  if (fiber.arrived != fiber.awaited) fail("a thread arrives twice at a barrier", machine.current);
+  ++fiber.arrived;
+}
+inline void await() {
+  const Fiber& fiber = machine.fibers[machine.current];
+  if (fiber.arrived != fiber.awaited + 1) fail("a thread waits at a barrier at which it has not arrived", machine.current);
+  wait(State::AtBarrier);
+}
+
 inline void note_write(const void* at, std::size_t size) { machine.writes.push_back({reinterpret_cast<std::uintptr_t>(at), static_cast<unsigned>(size)}); }
 
 // ---- shared memory ------------------------------------------------------------------------------------------------------
+// One of each block that runs. An access is ordered after another thread's when this thread has awaited a barrier at which that one
+// arrived after its access.
 template <class T, int N>
 struct Shared {
+  struct Access {
+    int thread = -1;
+    unsigned arrived = 0;
+    bool is_before_me() const { return thread == machine.current || machine.fibers[machine.current].awaited > arrived; }
+    void set() { thread = machine.current, arrived = machine.fibers[machine.current].arrived; }
+  };
   struct Cell {
     T value;
-    unsigned serial = 0, write_epoch = 0, read_epoch = 0;
-    int writer = -1, reader = -1;  // reader -2: several
+    unsigned serial = 0;
+    Access write, reads[2];  // the last two threads to read: of all readers, one that is not the writer has come as far as any
   };
-  Cell cells[N];
+  Cell cells[kPeers][N];
 
-  Cell& cell(long long at) {
+  Cell& cell(int block, long long at) {
     if (at < 0 || at >= N) fail("shared memory out of bounds", at, N);
-    Cell& found = cells[at];
+    Cell& found = cells[block][at];
     if (found.serial != machine.serial) {
       found.serial = machine.serial;
-      found.write_epoch = found.read_epoch = 0;
-      found.writer = found.reader = -1;
+      found.write = found.reads[0] = found.reads[1] = Access();
     }
     return found;
   }
   T take(long long at) {
-    Cell& found = cell(at);
-    if (found.writer < 0) fail("shared memory is read before it is written", at);
-    if (found.write_epoch == machine.epoch && found.writer != machine.current) fail("race: written and read between two barriers", at, found.writer);
-    found.reader = found.read_epoch == machine.epoch && found.reader != machine.current ? -2 : machine.current;
-    found.read_epoch = machine.epoch;
+    Cell& found = cell(rank(), at);
+    if (found.write.thread < 0) fail("shared memory is read before it is written", at);
+    if (!found.write.is_before_me()) fail("race: written and read between two barriers", at, found.write.thread);
+    Access* mine = &found.reads[found.reads[1].thread == machine.current || (found.reads[0].thread != machine.current && found.reads[1].arrived <= found.reads[0].arrived)];
+    if (found.reads[0].thread < 0) mine = &found.reads[0];
+    mine->set();
     return found.value;
   }
-  void place(long long at, const T& value) {
-    Cell& found = cell(at);
-    if (found.writer >= 0 && found.write_epoch == machine.epoch && found.writer != machine.current) fail("race: written by two threads between two barriers", at, found.writer);
-    if (found.reader != -1 && found.read_epoch == machine.epoch && found.reader != machine.current) fail("race: read and written between two barriers", at, found.reader);
+  void place(long long at, const T& value, int block) {
+    Cell& found = cell(block, at);
+    if (found.write.thread >= 0 && !found.write.is_before_me()) fail("race: written by two threads between two barriers", at, found.write.thread);
+    for (const Access& read : found.reads) {
+      if (read.thread >= 0 && !read.is_before_me()) fail("race: read and written between two barriers", at, read.thread);
+    }
     found.value = value;
-    found.writer = machine.current;
-    found.write_epoch = machine.epoch;
+    found.write.set();
   }
 };
 
@@ -307,12 +334,15 @@ inline void check_fetched(const char* from, std::size_t bytes) {
 #define FXF_PARAM
 #define FXF_UNROLL
 #define FXF_SHARED(type, name, count) static fxf_emu::Shared<type, count> name
-#define FXF_DYNAMIC(name) alignas(16) static char name[232448]
+#define FXF_DYNAMIC(name)                                       \
+  alignas(16) static char name##_of[fxf_emu::kPeers][232448];   \
+  char* const name = name##_of[fxf_emu::rank()]
 #define FXF_TAKE(shared, at) (shared).take(at)
-#define FXF_PLACE(shared, at, value) (shared).place(at, value)
+#define FXF_PLACE(shared, at, value) (shared).place(at, value, fxf_emu::rank())
+#define FXF_PLACE_AT_PEER(shared, at, value, peer) (shared).place(at, value, peer)
 #define FXF_EMULATED(entry)                                                                             \
-  extern "C" __attribute__((visibility("default"))) void run_##entry(const void* params, const unsigned* grid, const unsigned* block) { \
-    fxf_emu::run([](const void* p) { entry(*static_cast<const Params*>(p)); }, params, grid, block);     \
+  extern "C" __attribute__((visibility("default"))) void run_##entry(const void* params, const unsigned* grid, const unsigned* block, unsigned cluster) { \
+    fxf_emu::run([](const void* p) { entry(*static_cast<const Params*>(p)); }, params, grid, block, cluster); \
   }
 #define __device__
 
@@ -324,9 +354,23 @@ inline void check_fetched(const char* from, std::size_t bytes) {
 using std::max;
 using std::min;
 
-FXF_INLINE int fxf_thread() { return fxf_emu::machine.current; }
-FXF_INLINE int fxf_block() { return static_cast<int>(fxf_emu::machine.block); }
-FXF_INLINE void fxf_barrier() { fxf_emu::wait(fxf_emu::State::AtBarrier); }
+FXF_INLINE int fxf_thread() { return fxf_emu::machine.current % static_cast<int>(fxf_emu::machine.threads); }
+FXF_INLINE int fxf_block() { return static_cast<int>(fxf_emu::machine.block) + fxf_emu::rank(); }
+FXF_INLINE void fxf_barrier() {
+  if (fxf_emu::machine.peers > 1) fxf_emu::fail("a barrier of one block in a cluster is not modelled");
+  fxf_emu::arrive();
+  fxf_emu::await();
+}
+template <int Peers>
+FXF_INLINE void fxf_arrive_peers() {
+  if (Peers != static_cast<int>(fxf_emu::machine.peers)) fxf_emu::fail("a cluster of another size", Peers, fxf_emu::machine.peers);
+  if (Peers > 1) fxf_emu::arrive();
+}
+template <int Peers>
+FXF_INLINE void fxf_await_peers() {
+  if (Peers == 1) fxf_barrier();
+  else fxf_emu::await();
+}
 
 FXF_INLINE float fxf_from_bits(unsigned bits) {
   float value;

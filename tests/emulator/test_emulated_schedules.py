@@ -66,7 +66,7 @@ def pointwise() -> Iterator[Case]:
 
 
 def rows(dtype: torch.dtype) -> Iterator[Case]:
-    for n in (1, 5, 8, 31, 64, 130, 256, 700, 1024, 2500):
+    for n in (1, 5, 8, 31, 64, 130, 256, 700, 1024, 2500, 20000):
         x, w = torch.randn(5, n).to(dtype), torch.randn(n).to(dtype)
         yield lambda a: torch.softmax(a, -1), (x,)
         yield lambda a, b: F.layer_norm(a + 1, b.shape, b, b), (x, w)
@@ -93,7 +93,7 @@ def norm_backward(grad: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> tuple
 
 
 def row_columns(dtype: torch.dtype) -> Iterator[Case]:
-    for shape in ((40, 64), (64, 33), (9, 130), (37, 256), (4, 30, 48), (300, 8), (50, 700)):
+    for shape in ((40, 64), (64, 33), (9, 130), (37, 256), (4, 30, 48), (300, 8), (50, 700), (23, 2100)):
         yield norm_backward, (torch.rand(shape).to(dtype), torch.rand(shape).to(dtype), torch.rand(shape[-1]).to(dtype))
         yield lambda a: (a.sum(-1), a.amax(0), torch.softmax(a, -1).mean(0)), (torch.rand(shape).to(dtype),)
 
@@ -160,6 +160,6 @@ def test_family(family: str) -> None:
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
     wanted = {"pointwise", "transpose", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
-              "normalization inner warp", "normalization inner block", "normalization inner multipass", "normalization columns",
-              "normalization inner warp columns", "normalization inner block columns"}
+              "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner multipass", "normalization columns",
+              "normalization inner warp columns", "normalization inner block columns", "normalization inner cluster columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

@@ -10,14 +10,15 @@ from conftest import FLAGS, HERE
 
 MAIN = """
 int main() {
-  static float in[64], out[64];
+  static float in[64], out[CLUSTER * 64];
   Params p{in, out};
-  const unsigned grid[3] = {1, 1, 1}, block[3] = {64, 1, 1};
-  run_kernel(&p, grid, block);
+  const unsigned grid[3] = {CLUSTER, 1, 1}, block[3] = {64, 1, 1};
+  run_kernel(&p, grid, block, CLUSTER);
   return out[63] == 0.0f ? 0 : 1;
 }
 """
 HEAD = "struct Params { float* in; float* out; };\n"
+CLUSTER_HEAD = "FXF_SHARED(float, s, 64); float* out = p.out + 64 * fxf_block() + fxf_thread(); "
 CASES = {
     "sound": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), p.in[fxf_thread()]); fxf_barrier(); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, 63 - fxf_thread()));", ""),
     "no barrier": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), 1.0f); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, 63 - fxf_thread()));", "EMULATOR: "),
@@ -30,6 +31,11 @@ CASES = {
     "misaligned": ("if (fxf_thread() == 0) fxf_load<4>(p.in + 1);", "not aligned"),
     "divergent barrier": ("if (fxf_thread() < 7) fxf_barrier();", "never reach"),
     "divergent shuffle": ("if (fxf_thread() < 7) fxf_shuffle(1.0f, 1);", "lanes that are elsewhere"),
+    "sound cluster": (CLUSTER_HEAD + "fxf_arrive_peers<2>(); fxf_await_peers<2>(); FXF_PLACE_AT_PEER(s, fxf_thread(), 0.0f, 1 - fxf_block()); fxf_arrive_peers<2>(); fxf_await_peers<2>(); fxf_write(out, FXF_TAKE(s, 63 - fxf_thread()));", ""),
+    "a peer's value too early": (CLUSTER_HEAD + "FXF_PLACE_AT_PEER(s, fxf_thread(), 1.0f, 1 - fxf_block()); fxf_arrive_peers<2>(); float v = FXF_TAKE(s, 63 - fxf_thread()); fxf_await_peers<2>(); fxf_write(out, v);", "EMULATOR: "),
+    "a peer's value overwritten": (CLUSTER_HEAD + "FXF_PLACE_AT_PEER(s, fxf_thread(), 1.0f, 1 - fxf_block()); fxf_arrive_peers<2>(); fxf_await_peers<2>(); float v = FXF_TAKE(s, 63 - fxf_thread()); FXF_PLACE_AT_PEER(s, fxf_thread(), v, 1 - fxf_block());", "race: "),
+    "a block leaves its peer": (CLUSTER_HEAD + "if (fxf_block() == 0) { fxf_arrive_peers<2>(); fxf_await_peers<2>(); }", "never reach"),
+    "awaited without arrival": (CLUSTER_HEAD + "fxf_await_peers<2>();", "at which it has not arrived"),
     "division": ("fxf_write(p.out + fxf_thread(), (float)(fxf_thread() / (int)p.in[0]));", "division by zero"),
 }
 
@@ -39,7 +45,7 @@ def test_fault_is_found(name: str, tmp_path: Path) -> None:
     body, message = CASES[name]
     library = "".join(file.read_text() for file in sorted((HERE.parents[1] / "codegen" / "cuda" / "device").glob("*.cuh")) if "machine" not in file.name)
     source = tmp_path / "kernel.cpp"
-    source.write_text((HERE / "machine.h").read_text() + library + HEAD + "FXF_KERNEL(64) kernel(const FXF_PARAM Params p) {" + body + "}\nFXF_EMULATED(kernel)\n" + MAIN)
+    source.write_text((HERE / "machine.h").read_text() + library + HEAD + f"#define CLUSTER {2 if CLUSTER_HEAD in body else 1}\n" + "FXF_KERNEL(64) kernel(const FXF_PARAM Params p) {" + body + "}\nFXF_EMULATED(kernel)\n" + MAIN)
     binary = tmp_path / "kernel"
     flags = [flag for flag in FLAGS if flag not in ("-shared", "-fPIC")]
     subprocess.run(["g++", *flags, "-o", str(binary), str(source)], check=True)

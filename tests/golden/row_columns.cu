@@ -1,18 +1,18 @@
-// normalization: index 32 bits, vector 4 (inputs 11, outputs 11), unroll 1, threads 128, inner warp, 32 threads a row x 4 rows, 8 vectors a thread, split 1, cluster 1, columns in 512 slabs, 3 stages, 4 blocks an SM, grain 1
+// normalization: index 32 bits, vector 4 (inputs 11, outputs 11), unroll 1, threads 128, inner warp, 32 threads a row x 4 rows, 8 vectors a thread, split 1, cluster 1, columns in 512 slabs, 512 teams, 3 stages, 4 blocks an SM, grain 1
 struct Params {
   void* ptr[5];
   long long n[11];
 };
 
-FXF_KERNEL(128, 4) fxfuser_normalization_9a1422b0(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 4) fxfuser_normalization_5dbd8bbc(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];
   float* __restrict__ out1 = (float*)p.ptr[3];
   char* workspace = (char*)p.ptr[4];
   const int row_length = (int)p.n[0];
-  const int row_blocks = (int)p.n[1];
-  const int slabs = (int)p.n[2];
+  const int teams = (int)p.n[1];
+  const int row_blocks = (int)p.n[2];
   const int rows = (int)p.n[3];
   const int e0_stride0 = (int)p.n[4];
   const int reduced_count = (int)p.n[5];
@@ -20,6 +20,7 @@ FXF_KERNEL(128, 4) fxfuser_normalization_9a1422b0(const FXF_PARAM Params p) {
   const int out0_stride0 = (int)p.n[7];
   const int columns8 = (int)p.n[8];
   const int lane = fxf_thread() % 32;
+  const int team = fxf_block();
   const int length = row_length;
   const auto fold1 = [](float a, float b) { return (float)(fxf_max(a, b)); };
   const auto fold4 = [](float a, float b) { return (float)(a + b); };
@@ -34,59 +35,58 @@ FXF_KERNEL(128, 4) fxfuser_normalization_9a1422b0(const FXF_PARAM Params p) {
       x6[k] = fxf_load<4>(in1 + i1);
     }
   }
-  int turn = 0;
+  const int turns = team < row_blocks ? (int)((row_blocks - team + teams - 1) / teams) + 0 : 0;
   FXF_DYNAMIC(ring);
   char* const ring0 = ring + 0;
   FXF_UNROLL
   for (int s = 0; s < 2; ++s) {
     {
-      const int coming = fxf_block() + s * slabs;
-      const int slot = s;
-      const int row = (int)coming * 4 + fxf_thread() / 32;
-      if (coming < row_blocks && row < rows) {
-        const int i0 = row;
-        FXF_UNROLL
-        for (int k = 0; k < 8; ++k) {
-          const int at = (k * 32 + lane) * 4;
-          if (at < length) {
-            const int i1 = at;
-            fxf_fetch<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16, in0 + i0 * e0_stride0 + i1);
-          }
+      const int slot = s % 3;
+      const int row = ((int)s * teams + team) * 4 + fxf_thread() / 32;
+      const bool live = s >= 0 && row < rows;
+      const int here = live ? row : 0;
+      const int i0 = here;
+      FXF_UNROLL
+      for (int k = 0; k < 8; ++k) {
+        const int at = (k * 32 + lane) * 4;
+        if (live && at < length) {
+          const int i1 = at;
+          fxf_fetch<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16, in0 + i0 * e0_stride0 + i1);
         }
       }
       fxf_commit_fetches();
     }
   }
-  for (int round = fxf_block(); round < row_blocks; round += slabs) {
+  for (int turn = 0; turn < turns; ++turn) {
     {
-      const int coming = round + 2 * slabs;
       const int slot = (turn + 2) % 3;
-      const int row = (int)coming * 4 + fxf_thread() / 32;
-      if (coming < row_blocks && row < rows) {
-        const int i0 = row;
-        FXF_UNROLL
-        for (int k = 0; k < 8; ++k) {
-          const int at = (k * 32 + lane) * 4;
-          if (at < length) {
-            const int i1 = at;
-            fxf_fetch<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16, in0 + i0 * e0_stride0 + i1);
-          }
+      const int row = ((int)(turn + 2) * teams + team) * 4 + fxf_thread() / 32;
+      const bool live = (turn + 2) >= 0 && row < rows;
+      const int here = live ? row : 0;
+      const int i0 = here;
+      FXF_UNROLL
+      for (int k = 0; k < 8; ++k) {
+        const int at = (k * 32 + lane) * 4;
+        if (live && at < length) {
+          const int i1 = at;
+          fxf_fetch<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16, in0 + i0 * e0_stride0 + i1);
         }
       }
       fxf_commit_fetches();
     }
     fxf_await_fetches<2>();
-    const int row = (int)round * 4 + fxf_thread() / 32;
-    const bool live = row < rows;
+    const int row = ((int)turn * teams + team) * 4 + fxf_thread() / 32;
+    const bool live = turn >= 0 && row < rows;
     const int here = live ? row : 0;
     const int i0 = here;
+    const int slot = turn % 3;
     fxf_pack<float, 4> x0[8];
     FXF_UNROLL
     for (int k = 0; k < 8; ++k) {
       const int at = (k * 32 + lane) * 4;
       if (live && at < length) {
         const int i1 = at;
-        x0[k] = fxf_fetched<fxf_pack<float, 4>>(ring0 + (((turn % 3) * 8 + k) * 128 + fxf_thread()) * 16);
+        x0[k] = fxf_fetched<fxf_pack<float, 4>>(ring0 + ((slot * 8 + k) * 128 + fxf_thread()) * 16);
       }
     }
     float part1[4];
@@ -148,9 +148,8 @@ FXF_KERNEL(128, 4) fxfuser_normalization_9a1422b0(const FXF_PARAM Params p) {
         fxf_store(out0 + i0 * out0_stride0 + i1, y0);
       }
     }
-    ++turn;
   }
-  const int partial = (int)fxf_block() * 4 + fxf_thread() / 32;
+  const int partial = (int)team * 4 + fxf_thread() / 32;
   FXF_UNROLL
   for (int c = 0; c < 32; ++c) {
     const int at = (c / 4 * 32 + lane) * 4 + c % 4;
@@ -159,15 +158,15 @@ FXF_KERNEL(128, 4) fxfuser_normalization_9a1422b0(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(512) fxfuser_normalization_9a1422b0_columns(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_normalization_5dbd8bbc_columns(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];
   float* __restrict__ out1 = (float*)p.ptr[3];
   char* workspace = (char*)p.ptr[4];
   const int row_length = (int)p.n[0];
-  const int row_blocks = (int)p.n[1];
-  const int slabs = (int)p.n[2];
+  const int teams = (int)p.n[1];
+  const int row_blocks = (int)p.n[2];
   const int rows = (int)p.n[3];
   const int e0_stride0 = (int)p.n[4];
   const int reduced_count = (int)p.n[5];

@@ -17,8 +17,11 @@ def main() -> None:
         (lambda a: torch.softmax(a, -1), (5, 64)),
         (lambda a: torch.softmax(a, -1), (3, 4096)),
         (lambda a: torch.softmax(a, -1), (200, 40000)),
+        (lambda a: torch.softmax(a, -1), (140, 100000)),
+        (lambda a: torch.softmax(a, -1), (140, 1 << 20)),
         (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (4096, 200)),
         (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (4096, 1024)),
+        (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (300, 40000)),
         (lambda a: F.layer_norm(a, (768,)), (9, 768)),
         (lambda a: a.sum(-1), (3, 100)),
         (lambda a: a.sum(), (1 << 17,)),
@@ -32,7 +35,7 @@ def main() -> None:
         (lambda a: F.embedding(index, a) * 2, (6, 24)),
         (lambda a: torch.cat([a, a * 2], 1) + 1, (3, 5)),
     ]
-    kinds = set()
+    kinds, tiers = set(), set()
     for dtype in (torch.float32, torch.bfloat16):
         for fn, shape in cases:
             x = torch.randn(shape, device="cuda").to(dtype)
@@ -41,8 +44,11 @@ def main() -> None:
             fxfuser.execute(gm, x, executor_parameters={"on_error": "raise"})
             torch.cuda.synchronize()
             assert fxfuser.stats()["launches"]["cuda"] > before
-            kinds |= {kernel["schedule"].split(":")[0] for kernel in fxfuser.explain(gm, x).data["kernels"]}
+            schedules = [kernel["schedule"] for kernel in fxfuser.explain(gm, x).data["kernels"]]
+            kinds |= {schedule.split(":")[0] for schedule in schedules}
+            tiers |= {tier for schedule in schedules for tier in ("warp", "block", "cluster", "multipass") if f"inner {tier}" in schedule}
     assert kinds == {"pointwise", "reduction", "normalization", "transpose"}, kinds
+    assert tiers >= {"warp", "block", "multipass"} | ({"cluster"} if torch.cuda.get_device_capability() >= (9, 0) else set()), tiers
     print("forms run:", fxfuser.stats()["launches"]["cuda"])
 
 

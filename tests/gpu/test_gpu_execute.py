@@ -72,13 +72,21 @@ def test_softmax(dtype: torch.dtype, n: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize(("rows", "n"), [(40, 1000), (512, 20000), (5000, 300), (65536, 1024), (32768, 4096), (16384, 8192)])
+@pytest.mark.parametrize(("rows", "n"), [(40, 1000), (512, 20000), (5000, 300), (65536, 1024), (32768, 4096), (16384, 8192), (1000, 30000), (4096, 32768), (1024, 131072)])
 def test_layer_norm_backward(dtype: torch.dtype, rows: int, n: int) -> None:
     grad, x, w, b = cuda(rows, n, dtype=dtype), cuda(rows, n, dtype=dtype), cuda(n, dtype=dtype), cuda(n, dtype=dtype)
     mean = x.float().mean(-1, keepdim=True)
     rstd = (x.float().var(-1, correction=0, keepdim=True) + 1e-5).rsqrt()
     fn = lambda grad, x, w, b, mean, rstd: torch.ops.aten.native_layer_norm_backward(grad, x, [n], mean, rstd, w, b, [True, True, True])  # noqa: E731
     run(fn, grad, x, w, b, mean, rstd, kernels=1 if rows > 10000 else None)  # rows and columns in one kernel where the partial columns are few beside the rows
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("rows", "n"), [(300, 65537), (777, 80000), (1024, 131072)])
+def test_rows_of_clusters(dtype: torch.dtype, rows: int, n: int) -> None:
+    x, w = cuda(rows, n, dtype=dtype), cuda(n, dtype=dtype)
+    run(lambda x: torch.softmax(x, -1), x, kernels=1)
+    run(lambda x, w: torch.ops.aten.native_layer_norm(x * 2, [n], w, w, 1e-5), x, w, kernels=1)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

@@ -10,6 +10,7 @@
 #define FXF_DYNAMIC(name) extern __shared__ __align__(16) char name[]
 #define FXF_TAKE(shared, at) (shared)[at]
 #define FXF_PLACE(shared, at, value) (shared)[at] = (value)
+#define FXF_PLACE_AT_PEER(shared, at, value, peer) fxf_place_at_peer(&(shared)[at], value, peer)
 
 #define FXF_INF_F __int_as_float(0x7f800000)
 #define FXF_NAN_F __int_as_float(0x7fc00000)
@@ -88,6 +89,44 @@ FXF_INLINE bool fxf_arrive_last(unsigned* counter, unsigned blocks) {
     __threadfence();
   }
   return __syncthreads_or(last) != 0;
+}
+
+// The blocks of a cluster are peers. What one has placed in shared memory, its own or a peer's, before it arrived can be taken by
+// those that have awaited the peers; each block arrives and awaits in turn. A block alone has arrived when all its threads await.
+template <int Peers>
+FXF_INLINE void fxf_arrive_peers() {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (Peers > 1) asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+template <int Peers>
+FXF_INLINE void fxf_await_peers() {
+  if constexpr (Peers == 1) __syncthreads();
+#if __CUDA_ARCH__ >= 900
+  else asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// To the place in a peer's shared memory that `own` is in this block's.
+template <class T>
+FXF_INLINE void fxf_place_at_peer(T* own, const T& value, int peer) {
+#if __CUDA_ARCH__ >= 900
+  union Words {
+    T value;
+    unsigned word[(sizeof(T) + 3) / 4];
+    unsigned char byte[sizeof(T)];
+    __device__ Words() {}
+  } words;
+  words.value = value;
+  unsigned place = (unsigned)__cvta_generic_to_shared(own);
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(place) : "r"(place), "r"(peer));
+  if constexpr (sizeof(T) % 4 == 0) {
+    FXF_UNROLL
+    for (int w = 0; w < (int)(sizeof(T) / 4); ++w) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(place + 4 * w), "r"(words.word[w]) : "memory");
+  } else {
+    FXF_UNROLL
+    for (int b = 0; b < (int)sizeof(T); ++b) asm volatile("st.shared::cluster.u8 [%0], %1;" ::"r"(place + b), "r"((unsigned)words.byte[b]) : "memory");
+  }
+#endif
 }
 
 // Memory types of the narrow floats.

@@ -34,17 +34,16 @@ FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {
 }
 
 // The first half of a fold over rows of `Lanes` threads (more than a warp): one value a warp goes to shared memory. A barrier,
-// then fxf_fold_warps gives the result to all threads of the row. `bank`: where the values of this exchange begin.
+// then fxf_fold_warps gives the result to all threads of the row.
 template <class A, class Shared, class Fold>
-FXF_INLINE void fxf_post_warp(A mine, Shared&& scratch, Fold fold, int bank = 0) {
+FXF_INLINE void fxf_post_warp(A mine, Shared&& scratch, Fold fold) {
   mine = fxf_fold_lanes<32>(mine, fold);
-  if (fxf_thread() % 32 == 0) FXF_PLACE(scratch, bank + fxf_thread() / 32, mine);
+  if (fxf_thread() % 32 == 0) FXF_PLACE(scratch, fxf_thread() / 32, mine);
 }
 template <int Lanes, class A, class Shared, class Fold>
-FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold, int bank = 0) {
+FXF_INLINE A fxf_fold_warps(A, Shared&& scratch, Fold fold) {
   constexpr int kWarps = Lanes / 32;
-  const int first = bank + fxf_thread() / Lanes * kWarps;
-  A mine = FXF_TAKE(scratch, first + fxf_thread() % kWarps);
+  A mine = FXF_TAKE(scratch, fxf_thread() / Lanes * kWarps + fxf_thread() % kWarps);
   return fxf_fold_lanes<kWarps>(mine, fold);
 }
 
@@ -58,4 +57,22 @@ template <int N, class Shared, class Fold>
 FXF_INLINE auto fxf_fold_column(Shared&& scratch, int first, int step, Fold fold) {
   if constexpr (N == 1) return FXF_TAKE(scratch, first);
   else return fold(fxf_fold_column<N / 2>(scratch, first, step, fold), fxf_fold_column<N - N / 2>(scratch, first + N / 2 * step, step, fold));
+}
+
+// A fold over rows that whole blocks share, `Peers` of them: each warp's value goes to all of them, at `bank` and on. When the peers have been
+// awaited, fxf_fold_posted gives the result of Peers * Warps values to all threads, in the same order in each block.
+template <int Peers, int Warps, class A, class Shared, class Fold>
+FXF_INLINE void fxf_post_to_peers(A mine, Shared&& scratch, Fold fold, int bank, int peer) {
+  mine = fxf_fold_lanes<32>(mine, fold);
+  const int lane = fxf_thread() % 32, place = bank + peer * Warps + fxf_thread() / 32;
+  if constexpr (Peers > 1) {
+    if (lane < Peers) FXF_PLACE_AT_PEER(scratch, place, mine, lane);
+  } else {
+    if (lane == 0) FXF_PLACE(scratch, place, mine);
+  }
+}
+template <int Count, class Shared, class Fold>
+FXF_INLINE auto fxf_fold_posted(Shared&& scratch, Fold fold, int bank) {
+  constexpr int kLanes = Count < 32 ? Count : 32;
+  return fxf_fold_lanes<kLanes>(fxf_fold_column<Count / kLanes>(scratch, bank + fxf_thread() % kLanes, kLanes, fold), fold);
 }

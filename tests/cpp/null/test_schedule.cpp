@@ -152,19 +152,21 @@ TEST_CASE("normalization: rows go from a warp to a block to several passes", "[s
   CHECK(block.vectors_per_thread == 2);
   CHECK(schedule_of(normalise(8192, 8192)).threads == 512);
   CHECK(schedule_of(normalise(8192, 32768)).tier == Tier::Block);
-  CHECK(schedule_of(normalise(2048, 131072)).tier == Tier::MultiPass);
-  codegen::ScheduleOptions options;
-  options.allow_cluster = true;
-  const Schedule cluster = schedule_of(normalise(2048, 131072), kH200, options);
+  const Schedule cluster = schedule_of(normalise(2048, 131072));
   CHECK(cluster.tier == Tier::Cluster);
   CHECK(cluster.cluster * cluster.threads_per_row * cluster.vectors_per_thread * cluster.vector >= 131072);
+  CHECK(cluster.teams * cluster.cluster <= kH200.sm_count);  // all resident
+  CHECK(cluster.stages >= 3);
+  CHECK(schedule_of(normalise(64, 1 << 22)).tier == Tier::MultiPass);
+  CHECK(schedule_of(normalise(2048, 131072), ArchInfo::generic(80)).tier == Tier::MultiPass);
 }
 
 TEST_CASE("normalization: toy tensors reach every tier", "[schedule]") {
   const ArchInfo toy = ArchInfo::toy();
   CHECK(schedule_of(normalise(8, 32, DType::Float32), toy).tier == Tier::Warp);
   CHECK(schedule_of(normalise(8, 256, DType::Float32), toy).tier == Tier::Block);
-  CHECK(schedule_of(normalise(8, 4096, DType::Float32), toy).tier == Tier::MultiPass);
+  CHECK(schedule_of(normalise(8, 2500, DType::Float32), toy).tier == Tier::Cluster);
+  CHECK(schedule_of(normalise(8, 20000, DType::Float32), toy).tier == Tier::MultiPass);
 }
 
 TEST_CASE("normalization: the innermost axis may be kept", "[schedule]") {
@@ -206,8 +208,15 @@ TEST_CASE("normalization: rows and columns in slabs while the row and its column
     CHECK(s.slabs >= kH200.sm_count);
     CHECK(s.slabs * s.threads <= kH200.sm_count * 1024);  // all resident
   }
+  for (const std::int64_t columns : {32768, 131072}) {
+    const Schedule s = schedule_of(rows_and_columns(2048, columns));
+    CAPTURE(codegen::to_string(s));
+    CHECK(s.tier == Tier::Cluster);
+    CHECK(s.slabs == s.teams);
+    CHECK(s.stages >= 3);
+  }
   CHECK(schedule_of(rows_and_columns(4, 1024)).slabs == 1);
-  CHECK_THAT(refusal(rows_and_columns(64, 100000)), ContainsSubstring("no registers for the columns"));
+  CHECK_THAT(refusal(rows_and_columns(64, 1000000)), ContainsSubstring("no registers for the columns"));
 }
 
 TEST_CASE("rows and columns whose rows are not contiguous are refused by name", "[schedule]") {

@@ -1,0 +1,324 @@
+// Rows that teams walk over: a team is a block, or a cluster of blocks that share a row. Packs of rows to come are on their way to
+// shared memory; columns are folded beside the rows.
+//
+// In each turn a team takes in one row a group of threads. Where more than a warp shares a row, the passes over it are skewed: a turn is
+// the first pass over its row, the second over the row of the turn before, and so on, with one meeting of all threads a turn. What was
+// posted in the last turn is awaited after this turn's first pass, which needs none of it, so that threads seldom wait. What a later pass
+// needs of a row (its folds, its row values) is carried from turn to turn.
+
+#include <algorithm>
+
+#include "codegen/cuda/pack_ring.h"
+#include "codegen/cuda/row_passes.h"
+#include "partitioner/ir/error.h"
+
+namespace fxfuser::codegen {
+namespace {
+
+class RowPipeline {
+ public:
+  RowPipeline(CudaWriter& writer, KernelSource& source)
+      : w_(writer),
+        source_(source),
+        fusion_(writer.fusion),
+        s_(writer.schedule),
+        passes_(writer.passes),
+        columns_(writer),
+        row_(writer, columns_),
+        ring_(writer),
+        skewed_(!passes_.accumulators.empty() && s_.threads_per_row * s_.cluster > 32) {
+    FXF_ASSERT(s_.rows_per_block == 1 || !skewed_, "blocks of {} rows cannot be skewed", s_.rows_per_block);
+    scopes_ = skewed_ ? passes_.count : 1;
+    for (const Accumulator& state : passes_.accumulators) {
+      if (skewed_) scopes_ = std::max(scopes_, state.pass + 2);
+    }
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      const Expr& expr = fusion_.body[id];
+      if (expr.kind == ExprKind::Load && !passes_.full[id] && expr.depends != 0 && expr.indirect.empty() && expr.bounds.empty()) early_.push_back(id);
+    }
+  }
+
+  void run() {
+    w_.body.linef("const int lane = fxf_thread() % {};", s_.threads_per_row);
+    if (s_.cluster > 1) w_.body.linef("const int team = fxf_block() / {0}, peer = fxf_block() % {0};", s_.cluster);
+    else w_.body.line("const int team = fxf_block();");
+    row_.declare();
+    columns_.declare();
+    hold_alike();
+    const std::string teams = w_.params.number("teams", s_.teams);
+    const std::int64_t row_blocks = (fusion_.kept_numel() + s_.rows_per_block - 1) / s_.rows_per_block;
+    w_.body.linef("const int turns = team < {0} ? (int)(({0} - team + {1} - 1) / {1}) + {2} : 0;", w_.params.number("row_blocks", row_blocks), teams, scopes_ - 1);
+    if (s_.stages > 1) set_ring();
+    if (ring_.any()) ring_.begin([this](const std::string& which, const std::function<void()>& fetches) { fetch(which, fetches); });
+    declare_carried();
+    if (skewed_) declare_posts();
+    w_.body.begin("for (int turn = 0; turn < turns; ++turn)");
+    if (ring_.any()) ring_.advance([this](const std::string& which, const std::function<void()>& fetches) { fetch(which, fetches); });
+    for (std::uint32_t id : early_) w_.body.linef("const {0} row{1} = next{1};", register_type(fusion_.body[id].dtype), id);
+    load_early("(turn + 1)");
+    skewed_ ? skewed_turn() : whole_turn();
+    w_.body.end();
+    if (skewed_ && s_.cluster > 1) w_.body.linef("fxf_await_peers<{}>();  // no block leaves while a peer may still post to it", s_.cluster);
+    if (columns_.any()) columns_.store();
+    w_.close_entry(source_, "", static_cast<std::int64_t>(s_.teams) * s_.cluster, s_.threads);
+    source_.launches.back().shared_bytes = static_cast<std::uint32_t>(ring_.shared_bytes());
+    source_.launches.back().cluster = static_cast<std::uint32_t>(s_.cluster);
+  }
+
+ private:
+  /// A value that a scope has and later ones need: of the row that the scope worked on.
+  struct Carried {
+    std::uint32_t id, origin, last;
+  };
+
+  // ---- the rows of a turn ----
+
+  /// Declares the row of a turn, live where there is one, and the indices of its place.
+  void place_row(const std::string& turn) {
+    w_.body.linef("const {0} row = (({0}){1} * {2} + team) * {3} + fxf_thread() / {4};", w_.index(), turn, w_.params.number("teams", s_.teams), s_.rows_per_block, s_.threads_per_row);
+    w_.body.linef("const bool live = {} >= 0 && row < {};", turn, w_.params.number("rows", fusion_.kept_numel()));
+    const std::vector<std::size_t> kept = w_.kept_axes();
+    if (kept.empty()) return;
+    w_.body.linef("const {} here = live ? row : 0;", w_.index());
+    w_.decompose("here", kept);
+  }
+
+  /// What every row reads alike is in registers while the team walks over the rows.
+  void hold_alike() {
+    std::vector<std::uint32_t> alike;
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (row_.is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
+    }
+    row_.hold(alike, "at < length");
+  }
+
+  void set_ring() {
+    std::vector<std::uint32_t> ids;
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (row_.is_full_pack(id) && !row_.is_held(id) && fusion_.body[id].indirect.empty()) ids.push_back(id);
+    }
+    ring_.set(std::move(ids), s_.stages - (skewed_ ? static_cast<int>(passes_.count) : 1));
+    row_.pack_source = [this](std::uint32_t id) { return ring_.has(id) ? ring_.pack(id, "slot") : w_.pack_load(id); };
+  }
+
+  void fetch(const std::string& turn, const std::function<void()>& fetches) {
+    place_row(turn);
+    row_.begin_unrolled("live && at < length");
+    fetches();
+    w_.body.end();
+    w_.body.end();
+  }
+
+  /// Row values that are loaded a turn ahead.
+  void load_early(const std::string& turn) {
+    if (early_.empty()) return;
+    w_.body.begin("");
+    place_row(turn);
+    w_.body.begin("if (live)");
+    for (std::uint32_t id : early_) w_.body.linef("next{} = {};", id, w_.right_side(id));
+    w_.body.end();
+    w_.body.end();
+  }
+
+  void declare_carried() {
+    if (skewed_) find_carried();
+    for (std::uint32_t id : early_) w_.body.linef("{0} next{1} = ({0})0;", register_type(fusion_.body[id].dtype), id);
+    load_early("0");
+    for (const Carried& value : carried_) {
+      w_.body.linef("{0} past{1}[{2}];\nFXF_UNROLL for (int t = 0; t < {2}; ++t) past{1}[t] = ({0})0;", register_type(fusion_.body[value.id].dtype), value.id, value.last - value.origin);
+    }
+  }
+
+  // ---- a turn whose passes are all over one row ----
+
+  void whole_turn() {
+    place_row("turn");
+    if (ring_.any()) w_.body.linef("const int slot = turn % {};", s_.stages);
+    name_early();
+    row_.row_values(0);  // an indexed load needs its row's index first
+    row_.hold(row_.repeated(), "live && at < length");
+    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
+      row_.row_values(pass);
+      const PassWork work = row_.work_of(pass);
+      if (work.roots.empty()) continue;
+      row_.loop(pass, work, true);
+      for (const Accumulator* state : work.states) {
+        if (s_.threads_per_row > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state->expr, s_.threads_per_row, w_.chain_fold(*state));
+        results(*state, fmt::format("acc{}", state->expr));
+      }
+    }
+    row_.row_values(passes_.count);
+    store_row_outputs();
+  }
+
+  void name_early() {
+    for (std::uint32_t id : early_) {
+      w_.body.linef("const {0} v{1} = row{1};", register_type(fusion_.body[id].dtype), id);
+      row_.available[id] = true;
+    }
+  }
+
+  void results(const Accumulator& state, const std::string& folded) {
+    for (std::uint32_t result : state.results) {
+      const Expr& reduce = fusion_.body[result];
+      w_.body.linef("const {} v{} = {};{}", register_type(reduce.dtype), result, w_.finished(state, result, folded), comment_of(reduce));
+      row_.available[result] = true;
+    }
+  }
+
+  void store_row_outputs() {
+    if (row_output_roots().empty()) return;
+    w_.body.begin(s_.cluster > 1 ? "if (live && lane == 0 && peer == 0)" : "if (live && lane == 0)");
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
+      if (is_row_output(fusion_, passes_, i)) w_.store(i);
+    }
+    w_.body.end();
+  }
+
+  std::vector<std::uint32_t> row_output_roots() const {
+    std::vector<std::uint32_t> roots;
+    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
+      if (is_row_output(fusion_, passes_, i)) roots.push_back(fusion_.outputs[i].expr);
+    }
+    return roots;
+  }
+
+  // ---- a turn of skewed passes ----
+
+  void skewed_turn() {
+    for (const Accumulator& state : passes_.accumulators) w_.body.linef("{} acc{} = {};", w_.chain_type(state), state.expr, w_.chain_init(state));
+    for (const Carried& value : carried_) {
+      if (fusion_.body[value.id].kind == ExprKind::Reduce) w_.body.linef("{} row{};", register_type(fusion_.body[value.id].dtype), value.id);
+    }
+    scope(0);
+    w_.body.linef("fxf_await_peers<{}>();", s_.cluster);
+    for (std::uint32_t at = scopes_; at-- > 1;) scope(at);
+    for (const Accumulator& state : passes_.accumulators) {
+      w_.body.linef("fxf_post_to_peers<{0}, {1}>(acc{2}, scratch{2}, {3}, turn % 2 * {4}, {5});", s_.cluster, s_.threads / 32, state.expr, w_.chain_fold(state), posted(), s_.cluster > 1 ? "peer" : "0");
+    }
+    w_.body.linef("fxf_arrive_peers<{}>();", s_.cluster);
+    for (const Carried& value : carried_) {
+      for (std::uint32_t t = value.last - value.origin; t-- > 1;) w_.body.linef("past{0}[{1}] = past{0}[{2}];", value.id, t, t - 1);
+      w_.body.linef("past{0}[0] = row{0};", value.id);
+    }
+  }
+
+  /// Values a fold has of a row before the last fold over them. Turns take turns at two places for them.
+  int posted() const { return s_.cluster * s_.threads / 32; }
+
+  /// The first turn finds what stands for rows before the first.
+  void declare_posts() {
+    for (const Accumulator& state : passes_.accumulators) {
+      w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(state), state.expr, 2 * posted());
+      w_.body.linef("if (fxf_thread() < {0}) FXF_PLACE(scratch{1}, {0} + fxf_thread(), ({2}));", posted(), state.expr, w_.chain_init(state));
+    }
+    w_.body.linef("fxf_arrive_peers<{}>();", s_.cluster);
+  }
+
+  /// One pass over the row that came in `pass` turns ago.
+  void scope(std::uint32_t pass) {
+    w_.body.begin("");
+    place_row(pass == 0 ? "turn" : fmt::format("(turn - {})", pass));
+    if (ring_.any()) w_.body.linef("const int slot = {} % {};", pass == 0 ? "turn" : fmt::format("(turn + {})", s_.stages - static_cast<int>(pass)), s_.stages);
+    row_.available.assign(fusion_.body.size(), false);
+    if (pass == 0) {
+      name_early();
+    } else {
+      take_folds(pass);
+      for (const Carried& value : carried_) {
+        if (value.origin >= pass || value.last < pass) continue;
+        w_.body.linef("const {} v{} = past{}[{}];", register_type(fusion_.body[value.id].dtype), value.id, value.id, pass - value.origin - 1);
+        row_.available[value.id] = true;
+      }
+    }
+    for (std::uint32_t id : row_ids(pass)) {
+      w_.statement(id);
+      row_.available[id] = true;
+    }
+    if (pass < passes_.count) {
+      const PassWork work = row_.work_of(pass);
+      if (!work.roots.empty()) row_.loop(pass, work, false, true);
+    }
+    if (pass + 1 == scopes_) store_row_outputs();
+    w_.body.end();
+  }
+
+  /// The folds of the pass before, which were posted in the turn before.
+  void take_folds(std::uint32_t pass) {
+    for (const Accumulator& state : passes_.accumulators) {
+      if (state.pass + 1 != pass) continue;
+      w_.body.linef("const auto acc{0} = fxf_fold_posted<{1}>(scratch{0}, {2}, (turn + 1) % 2 * {1});", state.expr, posted(), w_.chain_fold(state));
+      results(state, fmt::format("acc{}", state.expr));
+      for (std::uint32_t result : state.results) {
+        if (std::any_of(carried_.begin(), carried_.end(), [&](const Carried& value) { return value.id == result; })) w_.body.linef("row{0} = v{0};", result);
+      }
+    }
+  }
+
+  // ---- what the scopes need of each other ----
+
+  /// Not made where they are needed, but had from a fold or from memory a turn ahead.
+  bool is_source(std::uint32_t id) const {
+    return (fusion_.body[id].kind == ExprKind::Reduce && !fusion_.body[id].folds_columns) || std::find(early_.begin(), early_.end(), id) != early_.end();
+  }
+
+  std::vector<std::uint32_t> roots_of(std::uint32_t pass) const {
+    std::vector<std::uint32_t> roots = pass < passes_.count ? row_.work_of(pass).roots : std::vector<std::uint32_t>();
+    if (pass + 1 == scopes_) {
+      const std::vector<std::uint32_t> outputs = row_output_roots();
+      roots.insert(roots.end(), outputs.begin(), outputs.end());
+    }
+    return roots;
+  }
+
+  std::vector<std::uint32_t> needed_in(std::uint32_t pass) const {
+    std::vector<bool> sources(fusion_.body.size());
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) sources[id] = is_source(id);
+    return needed(fusion_, roots_of(pass), sources);
+  }
+
+  /// Row values that a pass needs and makes from its sources.
+  std::vector<std::uint32_t> row_ids(std::uint32_t pass) const {
+    std::vector<std::uint32_t> ids = needed_in(pass);
+    std::erase_if(ids, [&](std::uint32_t id) { return passes_.full[id] || fusion_.body[id].folds_columns; });
+    return ids;
+  }
+
+  void find_carried() {
+    std::vector<std::uint32_t> last(fusion_.body.size(), 0);
+    for (std::uint32_t pass = 0; pass < scopes_; ++pass) {
+      const auto use = [&](std::uint32_t id) {
+        if (is_source(id)) last[id] = pass;
+      };
+      for (std::uint32_t root : roots_of(pass)) use(root);
+      for (std::uint32_t id : needed_in(pass)) {
+        for (std::uint32_t operand : fusion_.body[id].operands) use(operand);
+        for (const Indirect& term : fusion_.body[id].indirect) use(term.expr);
+      }
+    }
+    for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
+      if (!is_source(id)) continue;
+      const std::uint32_t origin = fusion_.body[id].kind == ExprKind::Reduce ? passes_.pass[id] + 1 : 0;
+      if (last[id] > origin) carried_.push_back({id, origin, last[id]});
+    }
+  }
+
+  CudaWriter& w_;
+  KernelSource& source_;
+  const Fusion& fusion_;
+  const Schedule& s_;
+  const Passes& passes_;
+  ColumnFolds columns_;
+  RowPasses row_;
+  PackRing ring_;
+  bool skewed_;
+  std::uint32_t scopes_ = 1;
+  std::vector<std::uint32_t> early_;
+  std::vector<Carried> carried_;
+};
+
+}  // namespace
+
+void emit_cuda_row_pipeline(CudaWriter& writer, KernelSource& source) { RowPipeline(writer, source).run(); }
+
+}  // namespace fxfuser::codegen
