@@ -43,6 +43,7 @@ struct Schedule {
   int threads_per_row = 32;
   int rows_per_block = 1;
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
+  bool exact = false;        // clusters: the threads' vectors are the whole row, none is beyond its end
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
   int cluster = 1;           // blocks that share a row
   int teams = 0;             // CUDA, rows: blocks, or clusters of them, that walk over all rows; 0: a block for each few rows

@@ -26,9 +26,14 @@ constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 /// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
 struct RowBytes {
   std::int64_t memory = 0;     // an element, as stored
-  std::int64_t columns = 0;    // an element's sums over the rows, in the thread that folds them
+  std::int64_t columns = 0;    // an element's sums over the rows, in the thread that folds them; of wide inputs with their errors
   std::int64_t registers = 0;  // an element in a thread that holds it: both
 };
+
+/// Sums over many rows are one chain a column. Where nothing narrower than a float limits the precision they carry their errors along.
+bool compensates_columns(const Fusion& fusion) {
+  return std::all_of(fusion.inputs.begin(), fusion.inputs.end(), [](const FusionInput& input) { return input.scalar || ir::itemsize(input.meta.dtype) >= 4; });
+}
 
 RowBytes row_bytes(const Fusion& fusion) {
   RowBytes bytes;
@@ -39,6 +44,7 @@ RowBytes row_bytes(const Fusion& fusion) {
     bytes.memory += ir::itemsize(fusion.inputs[expr.input].meta.dtype);
   }
   for (const Accumulator& state : plan_passes(fusion).columns) bytes.columns += std::max<std::int64_t>(ir::itemsize(accumulator_dtype(fusion.body[state.expr])), 4);
+  if (compensates_columns(fusion)) bytes.columns *= 2;
   bytes.memory = std::max<std::int64_t>(bytes.memory, 1);
   bytes.registers = bytes.memory + bytes.columns;
   return bytes;
@@ -182,6 +188,7 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
     FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
     choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
   }
+  s.compensated = compensates_columns(fusion);
   const std::int64_t threads = s.vectors_per_thread * s.vector <= kFewElements ? 2 * kSlabThreads : kSlabThreads;
   const std::int64_t resident = s.cluster > 1 ? 1 : std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
   s.teams = s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident_teams(arch, s, resident)));
@@ -261,6 +268,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   } else {
     plan_columns(fusion, arch, options, s);
   }
+  s.exact = s.tier == Tier::Cluster && fusion.reduced_numel() == static_cast<std::int64_t>(s.cluster) * s.threads_per_row * s.vectors_per_thread * s.vector;
   return s;
 }
 

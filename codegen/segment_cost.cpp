@@ -93,7 +93,7 @@ double utilisation(const Fusion& fusion, const Schedule& s, const ArchInfo& arch
   const double resident =
       std::min(grid(fusion, s), arch.sm_count * static_cast<double>(arch.max_threads_per_sm) / s.threads);
   const double each = static_cast<double>(s.vector) * static_cast<double>(widest_itemsize(fusion)) * s.unroll *
-                      (s.kind == ScheduleKind::Normalization ? s.vectors_per_thread : 1);
+                      (s.kind == ScheduleKind::Normalization ? s.vectors_per_thread : 1) * std::max(s.stages - 1, 1);
   const double in_flight = resident * s.threads * each;
   const double needed = static_cast<double>(arch.bytes_in_flight) * arch.sm_count * 0.5;
   const double covered = std::min(1.0, grid(fusion, s) / arch.sm_count);

@@ -62,21 +62,21 @@ void* LoadedImage::host_entry(const std::string& name) const {
   return entry;
 }
 
-void* LoadedImage::cuda_entry(const std::string& name, int device, unsigned shared_bytes) {
+void* LoadedImage::cuda_entry(const std::string& name, int device, unsigned shared_bytes, unsigned cluster) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Driver::use_device(device);
   void*& module = modules_[device];
   if (module == nullptr) module = Driver::load(bytes_);
   void*& function = functions_[{name, device}];
   // Asked again with more shared memory the limit is raised.
-  if (function == nullptr || shared_bytes > 48 * 1024) function = Driver::function(module, name, shared_bytes);
+  if (function == nullptr || shared_bytes > 48 * 1024) function = Driver::function(module, name, shared_bytes, cluster);
   return function;
 }
 
 void* CompiledKernel::entry(const codegen::LaunchConfig& launch, int device) const {
   if (target_ == codegen::Target::Host) return image_->host_entry(launch.entry);
   if (device < 0) return image_->host_entry("run_" + launch.entry);  // emulated
-  return image_->cuda_entry(launch.entry, device, launch.shared_bytes);
+  return image_->cuda_entry(launch.entry, device, launch.shared_bytes, launch.cluster);
 }
 
 }  // namespace fxfuser::executor

@@ -21,7 +21,7 @@ class LoadedImage {
   LoadedImage& operator=(const LoadedImage&) = delete;
 
   void* host_entry(const std::string& name) const;
-  void* cuda_entry(const std::string& name, int device, unsigned shared_bytes);
+  void* cuda_entry(const std::string& name, int device, unsigned shared_bytes, unsigned cluster);
 
  private:
   LoadedImage() = default;

@@ -128,12 +128,14 @@ DriverModule Driver::load(const std::string& image) {
 
 void Driver::unload(DriverModule module) { table().module_unload(static_cast<CUmodule>(module)); }
 
-DriverFunction Driver::function(DriverModule module, const std::string& name, unsigned shared_bytes) {
+DriverFunction Driver::function(DriverModule module, const std::string& name, unsigned shared_bytes, unsigned cluster) {
   CUfunction function = nullptr;
   check(table().module_function(&function, static_cast<CUmodule>(module), name.c_str()), "cuModuleGetFunction");
   if (shared_bytes > 48 * 1024) {
     check(table().function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes)), "cuFuncSetAttribute");
   }
+  constexpr unsigned kPortableCluster = 8;
+  if (cluster > kPortableCluster) check(table().function_attribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1), "cuFuncSetAttribute");
   return function;
 }
 
@@ -179,7 +181,7 @@ DeviceFacts Driver::facts(int) { without_cuda(); }
 void Driver::use_device(int) { without_cuda(); }
 DriverModule Driver::load(const std::string&) { without_cuda(); }
 void Driver::unload(DriverModule) {}
-DriverFunction Driver::function(DriverModule, const std::string&, unsigned) { without_cuda(); }
+DriverFunction Driver::function(DriverModule, const std::string&, unsigned, unsigned) { without_cuda(); }
 void Driver::launch(DriverFunction, const DriverLaunch&, DriverStream, void*) { without_cuda(); }
 void Driver::launch_graph(DriverGraph, DriverStream) { without_cuda(); }
 bool Driver::is_capturing(DriverStream) { without_cuda(); }

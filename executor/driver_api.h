@@ -40,7 +40,7 @@ class Driver {
   static void use_device(int device);
   static DriverModule load(const std::string& image);
   static void unload(DriverModule module);
-  static DriverFunction function(DriverModule module, const std::string& name, unsigned shared_bytes);
+  static DriverFunction function(DriverModule module, const std::string& name, unsigned shared_bytes, unsigned cluster);
   /// `params`: the one by-value parameter of the kernel.
   static void launch(DriverFunction function, const DriverLaunch& config, DriverStream stream, void* params);
   static void launch_graph(DriverGraph graph, DriverStream stream);

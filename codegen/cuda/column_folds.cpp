@@ -24,15 +24,25 @@ void ColumnFolds::add_roots(std::uint32_t pass, std::vector<std::uint32_t>& root
 
 void ColumnFolds::declare() {
   const int places = w_.schedule.vectors_per_thread * w_.schedule.vector;
+  if (w_.schedule.compensated) w_.declare_folds(w_.passes.columns);
   for (const Accumulator& state : w_.passes.columns) {
-    w_.body.linef("{} column{}[{}];", w_.accumulator_type(state), state.expr, places);
-    w_.body.linef("FXF_UNROLL for (int c = 0; c < {}; ++c) column{}[c] = {};", places, state.expr, w_.accumulator_init(state));
+    const bool chained = w_.schedule.compensated;
+    w_.body.linef("{} column{}[{}];", chained ? w_.chain_type(state) : w_.accumulator_type(state), state.expr, places);
+    w_.body.linef("FXF_UNROLL for (int c = 0; c < {}; ++c) column{}[c] = {};", places, state.expr, chained ? w_.chain_init(state) : w_.accumulator_init(state));
   }
 }
 
 void ColumnFolds::fold(std::uint32_t pass, const std::vector<std::size_t>& reduced) {
   for (const Accumulator& state : w_.passes.columns) {
-    if (state.pass == pass) w_.body.line(w_.fold_element(state, fmt::format("column{}[k * {} + e]", state.expr, w_.schedule.vector), reduced));
+    if (state.pass != pass) continue;
+    const std::string column = fmt::format("column{}[k * {} + e]", state.expr, w_.schedule.vector);
+    if (!w_.schedule.compensated || !w_.is_compensated(state)) {
+      w_.body.line(w_.fold_element(state, column, reduced));
+      continue;
+    }
+    w_.body.linef("{} one{} = {};", w_.accumulator_type(state), state.expr, w_.accumulator_init(state));
+    w_.body.line(w_.fold_element(state, fmt::format("one{}", state.expr), reduced));
+    w_.body.linef("{0} = {1}({0}, {2});", column, w_.chain_fold(state), w_.chained(state, fmt::format("one{}", state.expr)));
   }
 }
 
@@ -45,7 +55,9 @@ void ColumnFolds::store() {
   w_.body.linef("const {} at = ({}) * {} + c % {};", w_.index(), lane, s.vector, s.vector);
   w_.body.begin("if (at < length)");
   for (std::size_t i = 0; i < w_.passes.columns.size(); ++i) {
-    w_.body.linef("fxf_put_partial({} + partial * length + at, column{}[c]);", base_of(w_, i), w_.passes.columns[i].expr);
+    const Accumulator& state = w_.passes.columns[i];
+    const bool chained = w_.schedule.compensated && w_.is_compensated(state);
+    w_.body.linef("fxf_put_partial({} + partial * length + at, {}(column{}[c]));", base_of(w_, i), chained ? "fxf_total" : "", state.expr);
   }
   w_.body.end();
   w_.body.end();

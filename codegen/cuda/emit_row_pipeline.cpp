@@ -58,7 +58,10 @@ class RowPipeline {
     load_early("(turn + 1)");
     skewed_ ? skewed_turn() : whole_turn();
     w_.body.end();
-    if (skewed_ && s_.cluster > 1) w_.body.linef("fxf_await_peers<{}>();  // no block leaves while a peer may still post to it", s_.cluster);
+    if (skewed_ && s_.cluster > 1) {
+      await_round("turns > 0", "(turns - 1)");
+      w_.body.linef("fxf_close_exchange<{}>();", s_.cluster);
+    }
     if (columns_.any()) columns_.store();
     w_.close_entry(source_, "", static_cast<std::int64_t>(s_.teams) * s_.cluster, s_.threads);
     source_.launches.back().shared_bytes = static_cast<std::uint32_t>(ring_.shared_bytes());
@@ -89,7 +92,7 @@ class RowPipeline {
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (row_.is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
     }
-    row_.hold(alike, "at < length");
+    row_.hold(alike, "");
   }
 
   void set_ring() {
@@ -103,10 +106,9 @@ class RowPipeline {
 
   void fetch(const std::string& turn, const std::function<void()>& fetches) {
     place_row(turn);
-    row_.begin_unrolled("live && at < length");
+    row_.begin_unrolled("live");
     fetches();
-    w_.body.end();
-    w_.body.end();
+    row_.end_unrolled("live");
   }
 
   /// Row values that are loaded a turn ahead.
@@ -136,7 +138,7 @@ class RowPipeline {
     if (ring_.any()) w_.body.linef("const int slot = turn % {};", s_.stages);
     name_early();
     row_.row_values(0);  // an indexed load needs its row's index first
-    row_.hold(row_.repeated(), "live && at < length");
+    row_.hold(row_.repeated(), "live");
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_.row_values(pass);
       const PassWork work = row_.work_of(pass);
@@ -191,12 +193,16 @@ class RowPipeline {
       if (fusion_.body[value.id].kind == ExprKind::Reduce) w_.body.linef("{} row{};", register_type(fusion_.body[value.id].dtype), value.id);
     }
     scope(0);
-    w_.body.linef("fxf_await_peers<{}>();", s_.cluster);
+    await_round("turn > 0", "(turn - 1)");
     for (std::uint32_t at = scopes_; at-- > 1;) scope(at);
-    for (const Accumulator& state : passes_.accumulators) {
-      w_.body.linef("fxf_post_to_peers<{0}, {1}>(acc{2}, scratch{2}, {3}, turn % 2 * {4}, {5});", s_.cluster, s_.threads / 32, state.expr, w_.chain_fold(state), posted(), s_.cluster > 1 ? "peer" : "0");
+    if (s_.cluster > 1) {
+      std::string bytes;
+      for (const Accumulator& state : passes_.accumulators) bytes += fmt::format("{}(int)sizeof(state{})", bytes.empty() ? "" : " + ", state.expr);
+      w_.body.linef("if (fxf_thread() == 0) fxf_expect_posts<{}>(exchange, turn % 2, {} * ({}));", s_.cluster, posted(), bytes);
     }
-    w_.body.linef("fxf_arrive_peers<{}>();", s_.cluster);
+    for (const Accumulator& state : passes_.accumulators) {
+      w_.body.linef("fxf_post_to_peers<{0}, {1}>(acc{2}, scratch{2}, exchange, {3}, turn % 2, {4});", s_.cluster, s_.threads / 32, state.expr, w_.chain_fold(state), s_.cluster > 1 ? "peer" : "0");
+    }
     for (const Carried& value : carried_) {
       for (std::uint32_t t = value.last - value.origin; t-- > 1;) w_.body.linef("past{0}[{1}] = past{0}[{2}];", value.id, t, t - 1);
       w_.body.linef("past{0}[0] = row{0};", value.id);
@@ -209,10 +215,16 @@ class RowPipeline {
   /// The first turn finds what stands for rows before the first.
   void declare_posts() {
     for (const Accumulator& state : passes_.accumulators) {
-      w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(state), state.expr, 2 * posted());
-      w_.body.linef("if (fxf_thread() < {0}) FXF_PLACE(scratch{1}, {0} + fxf_thread(), ({2}));", posted(), state.expr, w_.chain_init(state));
+      w_.body.linef("typedef fxf_posted<{0} > state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(state), state.expr, 2 * posted());
+      w_.body.linef("if (fxf_thread() < {0}) FXF_PLACE(scratch{1}, {0} + fxf_thread(), (state{1}{{{2}}}));", posted(), state.expr, w_.chain_init(state));
     }
-    w_.body.linef("fxf_arrive_peers<{}>();", s_.cluster);
+    w_.body.line("FXF_EXCHANGE(exchange);");
+    w_.body.linef("fxf_open_exchange<{}>(exchange);", s_.cluster);
+  }
+
+  /// What was posted in a turn can be taken afterwards. A block alone has a barrier in every turn.
+  void await_round(const std::string& guard, const std::string& turn) {
+    w_.body.linef("{}fxf_await_posts<{}>(exchange, {} % 2, {} / 2 % 2);", s_.cluster > 1 ? "if (" + guard + ") " : "", s_.cluster, turn, turn);
   }
 
   /// One pass over the row that came in `pass` turns ago.
@@ -247,7 +259,7 @@ class RowPipeline {
   void take_folds(std::uint32_t pass) {
     for (const Accumulator& state : passes_.accumulators) {
       if (state.pass + 1 != pass) continue;
-      w_.body.linef("const auto acc{0} = fxf_fold_posted<{1}>(scratch{0}, {2}, (turn + 1) % 2 * {1});", state.expr, posted(), w_.chain_fold(state));
+      w_.body.linef("const auto acc{0} = fxf_fold_posted<{1}>(scratch{0}, {2}, (turn + 1) % 2);", state.expr, posted(), w_.chain_fold(state));
       results(state, fmt::format("acc{}", state.expr));
       for (std::uint32_t result : state.results) {
         if (std::any_of(carried_.begin(), carried_.end(), [&](const Carried& value) { return value.id == result; })) w_.body.linef("row{0} = v{0};", result);

@@ -41,7 +41,7 @@ class Rows {
     }
     if (row_.is_unrolled()) {
       row_.row_values(0);  // an indexed load needs its row's index first
-      row_.hold(row_.repeated(), "live && at < length");
+      row_.hold(row_.repeated(), "live");
     }
     for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
       row_.row_values(pass);

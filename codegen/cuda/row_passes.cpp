@@ -49,20 +49,27 @@ void RowPasses::hold(const std::vector<std::uint32_t>& ids, const std::string& g
   for (std::uint32_t id : ids) w.body.linef("{} x{}[{}];", w.pack_type(id), id, s.vectors_per_thread);
   begin_unrolled(guard);
   for (std::uint32_t id : ids) w.body.linef("x{}[k] = {};", id, pack_source(id));
-  w.body.end();
-  w.body.end();
+  end_unrolled(guard);
   add_held(ids);
 }
 
 void RowPasses::add_held(const std::vector<std::uint32_t>& ids) { held_.insert(held_.end(), ids.begin(), ids.end()); }
 
+// Where no pack is beyond the row, its guard stands around the loop, and the packs are worked on without a branch between them. That is
+// for packs in shared memory: of loads from memory the compiler would hoist as many as it finds, weights too.
 void RowPasses::begin_unrolled(const std::string& guard) {
+  if (s.exact && !guard.empty()) w.body.begin("if (" + guard + ")");
   w.body.line("FXF_UNROLL");
   w.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s.vectors_per_thread));
   if (s.cluster > 1) w.body.linef("const {} at = ((k * {} + peer) * {} + lane) * {};", w.index(), s.cluster, s.threads_per_row, vector);
   else w.body.linef("const {} at = (k * {} + lane) * {};", w.index(), s.threads_per_row, vector);
-  w.body.begin("if (" + guard + ")");
+  if (!s.exact) w.body.begin(guard.empty() ? "if (at < length)" : "if (" + guard + " && at < length)");
   positions();
+}
+
+void RowPasses::end_unrolled(const std::string& guard) {
+  w.body.end();
+  if (!s.exact || !guard.empty()) w.body.end();
 }
 
 void RowPasses::positions() {
@@ -75,7 +82,7 @@ void RowPasses::positions() {
 
 void RowPasses::begin_packs() {
   if (is_unrolled()) {
-    begin_unrolled("live && at < length");
+    begin_unrolled("live");
     return;
   }
   if (s.unroll > 1) w.body.linef("#pragma unroll {}", s.unroll);
@@ -85,8 +92,8 @@ void RowPasses::begin_packs() {
 }
 
 void RowPasses::end_packs() {
-  w.body.end();
-  if (is_unrolled()) w.body.end();
+  if (is_unrolled()) end_unrolled("live");
+  else w.body.end();
 }
 
 void RowPasses::row_values(std::uint32_t pass) {

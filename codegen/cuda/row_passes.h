@@ -42,12 +42,13 @@ class RowPasses {
 
   /// Declares the row's length and the functions that fold.
   void declare();
-  /// Packs that stay in registers, loaded where `guard` holds.
+  /// Packs that stay in registers, loaded where `guard` holds (empty: always) and the row has not ended.
   void hold(const std::vector<std::uint32_t>& ids, const std::string& guard);
   /// Counts packs as held that the emitter has put into x<id>[k].
   void add_held(const std::vector<std::uint32_t>& ids);
-  /// `for` over the thread's packs with the index `at` in the row, `if (guard)`, and the indices of the reduced axes: two scopes.
+  /// Where `guard` holds (empty: always), `for` over the thread's packs, `k`, that are in the row, with `at` and the indices of the reduced axes.
   void begin_unrolled(const std::string& guard);
+  void end_unrolled(const std::string& guard);
   /// Statements of the row values that can be had before a pass.
   void row_values(std::uint32_t pass);
 

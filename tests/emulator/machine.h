@@ -304,6 +304,41 @@ struct Shared {
   }
 };
 
+inline void meet() {
+  arrive();
+  await();
+}
+
+// Rounds of posts between the blocks of a cluster. A thread posts a round (or has a warp's lanes do it) before it awaits it, and awaits
+// it before it posts the next: so who has awaited a round comes after all that any thread did before it posted that round. It is modelled as
+// a barrier at which a thread arrives when it awaits.
+struct Exchange {
+  struct Bank {
+    unsigned serial = 0;
+    int rounds = 0;
+    long long expected = 0, posted = 0;
+  };
+  Bank banks[kPeers][2];
+
+  Bank& bank(int block, int which) {
+    Bank& found = banks[block][which];
+    if (found.serial != machine.serial) found = Bank{machine.serial, 0, 0, 0};
+    return found;
+  }
+  void open(int peers) {
+    if (peers != static_cast<int>(machine.peers)) fail("a cluster of another size", peers, machine.peers);
+    if (peers > 1) meet();
+  }
+  void expect(int which, long long bytes) { bank(rank(), which).expected += bytes; }
+  void post(int block, int which, long long bytes) { bank(block, which).posted += bytes; }
+  void await(int which, int parity) {
+    meet();
+    Bank& mine = bank(rank(), which);
+    if (mine.posted != mine.expected) fail("a round of posts is not what the block expects", mine.posted, mine.expected);
+    if (machine.current % static_cast<int>(machine.threads) == 0 && mine.rounds++ % 2 != parity) fail("a round is awaited by the wrong parity", parity);
+  }
+};
+
 // Fetches land when they are waited for, not before: until then their place holds bytes that are no numbers.
 inline void fetch(char* to, const char* from, std::size_t bytes) {
   std::memset(to, 0xff, bytes);
@@ -339,7 +374,8 @@ inline void check_fetched(const char* from, std::size_t bytes) {
   char* const name = name##_of[fxf_emu::rank()]
 #define FXF_TAKE(shared, at) (shared).take(at)
 #define FXF_PLACE(shared, at, value) (shared).place(at, value, fxf_emu::rank())
-#define FXF_PLACE_AT_PEER(shared, at, value, peer) (shared).place(at, value, peer)
+#define FXF_EXCHANGE(name) static fxf_emu::Exchange name
+#define FXF_POST(shared, at, value, peer, exchange, bank) ((shared).place(at, value, peer), (exchange).post(peer, bank, sizeof(value)))
 #define FXF_EMULATED(entry)                                                                             \
   extern "C" __attribute__((visibility("default"))) void run_##entry(const void* params, const unsigned* grid, const unsigned* block, unsigned cluster) { \
     fxf_emu::run([](const void* p) { entry(*static_cast<const Params*>(p)); }, params, grid, block, cluster); \
@@ -362,14 +398,17 @@ FXF_INLINE void fxf_barrier() {
   fxf_emu::await();
 }
 template <int Peers>
-FXF_INLINE void fxf_arrive_peers() {
-  if (Peers != static_cast<int>(fxf_emu::machine.peers)) fxf_emu::fail("a cluster of another size", Peers, fxf_emu::machine.peers);
-  if (Peers > 1) fxf_emu::arrive();
+FXF_INLINE void fxf_open_exchange(fxf_emu::Exchange& exchange) { exchange.open(Peers); }
+template <int Peers>
+FXF_INLINE void fxf_expect_posts(fxf_emu::Exchange& exchange, int bank, int bytes) { exchange.expect(bank, bytes); }
+template <int Peers>
+FXF_INLINE void fxf_await_posts(fxf_emu::Exchange& exchange, int bank, int parity) {
+  if (Peers == 1) fxf_barrier();
+  else exchange.await(bank, parity);
 }
 template <int Peers>
-FXF_INLINE void fxf_await_peers() {
-  if (Peers == 1) fxf_barrier();
-  else fxf_emu::await();
+FXF_INLINE void fxf_close_exchange() {
+  if (Peers > 1) fxf_emu::meet();
 }
 
 FXF_INLINE float fxf_from_bits(unsigned bits) {

@@ -18,7 +18,8 @@ int main() {
 }
 """
 HEAD = "struct Params { float* in; float* out; };\n"
-CLUSTER_HEAD = "FXF_SHARED(float, s, 64); float* out = p.out + 64 * fxf_block() + fxf_thread(); "
+CLUSTER_HEAD = "FXF_SHARED(float, s, 64); FXF_EXCHANGE(e); fxf_open_exchange<2>(e); float* out = p.out + 64 * fxf_block() + fxf_thread(); "
+POST = "FXF_POST(s, fxf_thread(), 0.0f, 1 - fxf_block(), e, 0);"
 CASES = {
     "sound": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), p.in[fxf_thread()]); fxf_barrier(); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, 63 - fxf_thread()));", ""),
     "no barrier": ("FXF_SHARED(float, s, 64); FXF_PLACE(s, fxf_thread(), 1.0f); fxf_write(p.out + fxf_thread(), FXF_TAKE(s, 63 - fxf_thread()));", "EMULATOR: "),
@@ -31,11 +32,12 @@ CASES = {
     "misaligned": ("if (fxf_thread() == 0) fxf_load<4>(p.in + 1);", "not aligned"),
     "divergent barrier": ("if (fxf_thread() < 7) fxf_barrier();", "never reach"),
     "divergent shuffle": ("if (fxf_thread() < 7) fxf_shuffle(1.0f, 1);", "lanes that are elsewhere"),
-    "sound cluster": (CLUSTER_HEAD + "fxf_arrive_peers<2>(); fxf_await_peers<2>(); FXF_PLACE_AT_PEER(s, fxf_thread(), 0.0f, 1 - fxf_block()); fxf_arrive_peers<2>(); fxf_await_peers<2>(); fxf_write(out, FXF_TAKE(s, 63 - fxf_thread()));", ""),
-    "a peer's value too early": (CLUSTER_HEAD + "FXF_PLACE_AT_PEER(s, fxf_thread(), 1.0f, 1 - fxf_block()); fxf_arrive_peers<2>(); float v = FXF_TAKE(s, 63 - fxf_thread()); fxf_await_peers<2>(); fxf_write(out, v);", "EMULATOR: "),
-    "a peer's value overwritten": (CLUSTER_HEAD + "FXF_PLACE_AT_PEER(s, fxf_thread(), 1.0f, 1 - fxf_block()); fxf_arrive_peers<2>(); fxf_await_peers<2>(); float v = FXF_TAKE(s, 63 - fxf_thread()); FXF_PLACE_AT_PEER(s, fxf_thread(), v, 1 - fxf_block());", "race: "),
-    "a block leaves its peer": (CLUSTER_HEAD + "if (fxf_block() == 0) { fxf_arrive_peers<2>(); fxf_await_peers<2>(); }", "never reach"),
-    "awaited without arrival": (CLUSTER_HEAD + "fxf_await_peers<2>();", "at which it has not arrived"),
+    "sound cluster": (CLUSTER_HEAD + POST + "if (fxf_thread() == 0) fxf_expect_posts<2>(e, 0, 256); fxf_await_posts<2>(e, 0, 0); fxf_write(out, FXF_TAKE(s, 63 - fxf_thread())); fxf_close_exchange<2>();", ""),
+    "a post taken too early": (CLUSTER_HEAD + POST + "float v = FXF_TAKE(s, 63 - fxf_thread()); fxf_await_posts<2>(e, 0, 0); fxf_write(out, v);", "EMULATOR: "),
+    "a post overwritten": (CLUSTER_HEAD + "fxf_expect_posts<2>(e, 0, 4);" + POST + "fxf_await_posts<2>(e, 0, 0); float v = FXF_TAKE(s, 63 - fxf_thread()); FXF_POST(s, fxf_thread(), v, 1 - fxf_block(), e, 0);", "race: "),
+    "more posts than expected": (CLUSTER_HEAD + POST + "if (fxf_thread() == 0) fxf_expect_posts<2>(e, 0, 128); fxf_await_posts<2>(e, 0, 0);", "not what the block expects"),
+    "the wrong round": (CLUSTER_HEAD + POST + "if (fxf_thread() == 0) fxf_expect_posts<2>(e, 0, 256); fxf_await_posts<2>(e, 0, 1);", "wrong parity"),
+    "a block leaves its peer": (CLUSTER_HEAD + "if (fxf_block() == 0) fxf_close_exchange<2>();", "never reach"),
     "division": ("fxf_write(p.out + fxf_thread(), (float)(fxf_thread() / (int)p.in[0]));", "division by zero"),
 }
 

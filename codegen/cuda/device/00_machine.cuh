@@ -10,7 +10,8 @@
 #define FXF_DYNAMIC(name) extern __shared__ __align__(16) char name[]
 #define FXF_TAKE(shared, at) (shared)[at]
 #define FXF_PLACE(shared, at, value) (shared)[at] = (value)
-#define FXF_PLACE_AT_PEER(shared, at, value, peer) fxf_place_at_peer(&(shared)[at], value, peer)
+#define FXF_EXCHANGE(name) __shared__ unsigned long long name[2]
+#define FXF_POST(shared, at, value, peer, exchange, bank) fxf_post(&(shared)[at], value, peer, &(exchange)[bank])
 
 #define FXF_INF_F __int_as_float(0x7f800000)
 #define FXF_NAN_F __int_as_float(0x7fc00000)
@@ -91,40 +92,69 @@ FXF_INLINE bool fxf_arrive_last(unsigned* counter, unsigned blocks) {
   return __syncthreads_or(last) != 0;
 }
 
-// The blocks of a cluster are peers. What one has placed in shared memory, its own or a peer's, before it arrived can be taken by
-// those that have awaited the peers; each block arrives and awaits in turn. A block alone has arrived when all its threads await.
+// The blocks of a cluster are peers. They exchange values in rounds that take turns at two banks of shared memory: a block expects so
+// many bytes in a round, each peer posts its own, and who awaits the round has them. A post waits for nothing else that its block has
+// written (PTX ISA, st.async and mbarrier). No block posts a round before it has awaited the one before. A block alone has no posts:
+// its threads place values, and await each other.
 template <int Peers>
-FXF_INLINE void fxf_arrive_peers() {
+FXF_INLINE void fxf_meet_peers() {
 #if __CUDA_ARCH__ >= 900
-  if constexpr (Peers > 1) asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 template <int Peers>
-FXF_INLINE void fxf_await_peers() {
+FXF_INLINE void fxf_open_exchange(unsigned long long* exchange) {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (Peers > 1) {
+    if (threadIdx.x == 0) {
+      for (int bank = 0; bank < 2; ++bank) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(exchange + bank)) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    fxf_meet_peers<Peers>();
+  }
+#endif
+}
+// By one thread of the block.
+template <int Peers>
+FXF_INLINE void fxf_expect_posts(unsigned long long* exchange, int bank, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (Peers > 1) asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n\t}" ::"r"((unsigned)__cvta_generic_to_shared(exchange + bank)), "r"(bytes) : "memory");
+#endif
+}
+template <int Peers>
+FXF_INLINE void fxf_await_posts(unsigned long long* exchange, int bank, int parity) {
   if constexpr (Peers == 1) __syncthreads();
 #if __CUDA_ARCH__ >= 900
-  else asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  else {
+    unsigned done = 0;
+    const unsigned place = (unsigned)__cvta_generic_to_shared(exchange + bank);
+    while (!done) {
+      asm volatile("{\n\t.reg .pred done;\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n\tselp.u32 %0, 1, 0, done;\n\t}" : "=r"(done) : "r"(place), "r"(parity) : "memory");
+    }
+  }
 #endif
 }
-// To the place in a peer's shared memory that `own` is in this block's.
+// No block leaves while a peer may still post to it.
+template <int Peers>
+FXF_INLINE void fxf_close_exchange() {
+  if constexpr (Peers > 1) fxf_meet_peers<Peers>();
+}
+// To the place in a peer's shared memory that `own` is in this block's. T has whole words.
 template <class T>
-FXF_INLINE void fxf_place_at_peer(T* own, const T& value, int peer) {
+FXF_INLINE void fxf_post(T* own, const T& value, int peer, unsigned long long* exchange) {
 #if __CUDA_ARCH__ >= 900
   union Words {
     T value;
-    unsigned word[(sizeof(T) + 3) / 4];
-    unsigned char byte[sizeof(T)];
+    unsigned word[sizeof(T) / 4];
     __device__ Words() {}
   } words;
   words.value = value;
-  unsigned place = (unsigned)__cvta_generic_to_shared(own);
+  unsigned place = (unsigned)__cvta_generic_to_shared(own), barrier = (unsigned)__cvta_generic_to_shared(exchange);
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(place) : "r"(place), "r"(peer));
-  if constexpr (sizeof(T) % 4 == 0) {
-    FXF_UNROLL
-    for (int w = 0; w < (int)(sizeof(T) / 4); ++w) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(place + 4 * w), "r"(words.word[w]) : "memory");
-  } else {
-    FXF_UNROLL
-    for (int b = 0; b < (int)sizeof(T); ++b) asm volatile("st.shared::cluster.u8 [%0], %1;" ::"r"(place + b), "r"((unsigned)words.byte[b]) : "memory");
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(barrier), "r"(peer));
+  FXF_UNROLL
+  for (int w = 0; w < (int)(sizeof(T) / 4); ++w) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(place + 4 * w), "r"(words.word[w]), "r"(barrier) : "memory");
   }
 #endif
 }

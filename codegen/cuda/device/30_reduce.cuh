@@ -53,26 +53,35 @@ FXF_INLINE A fxf_fold_parts(const A* part, Fold fold) {
   if constexpr (N == 1) return part[0];
   else return fold(fxf_fold_parts<N / 2>(part, fold), fxf_fold_parts<N - N / 2>(part + N / 2, fold));
 }
+template <int N, class Get, class Fold>
+FXF_INLINE auto fxf_fold_indexed(const Get& get, int first, int step, Fold fold) {
+  if constexpr (N == 1) return get(first);
+  else return fold(fxf_fold_indexed<N / 2>(get, first, step, fold), fxf_fold_indexed<N - N / 2>(get, first + N / 2 * step, step, fold));
+}
 template <int N, class Shared, class Fold>
 FXF_INLINE auto fxf_fold_column(Shared&& scratch, int first, int step, Fold fold) {
-  if constexpr (N == 1) return FXF_TAKE(scratch, first);
-  else return fold(fxf_fold_column<N / 2>(scratch, first, step, fold), fxf_fold_column<N - N / 2>(scratch, first + N / 2 * step, step, fold));
+  return fxf_fold_indexed<N>([&](int at) { return FXF_TAKE(scratch, at); }, first, step, fold);
 }
 
-// A fold over rows that whole blocks share, `Peers` of them: each warp's value goes to all of them, at `bank` and on. When the peers have been
-// awaited, fxf_fold_posted gives the result of Peers * Warps values to all threads, in the same order in each block.
-template <int Peers, int Warps, class A, class Shared, class Fold>
-FXF_INLINE void fxf_post_to_peers(A mine, Shared&& scratch, Fold fold, int bank, int peer) {
-  mine = fxf_fold_lanes<32>(mine, fold);
-  const int lane = fxf_thread() % 32, place = bank + peer * Warps + fxf_thread() / 32;
+// A fold over rows that whole blocks share, `Peers` of them: each warp's value goes to all of them, at `first` and on. When the round has
+// been awaited, fxf_fold_posted gives the result of Count = Peers * Warps values to all threads, in the same order in each block.
+template <class A>
+struct alignas(4) fxf_posted {
+  A value;
+};
+template <int Peers, int Warps, class A, class Shared, class Exchange, class Fold>
+FXF_INLINE void fxf_post_to_peers(A mine, Shared&& scratch, Exchange&& exchange, Fold fold, int bank, int peer) {
+  const fxf_posted<A> posted{fxf_fold_lanes<32>(mine, fold)};
+  const int lane = fxf_thread() % 32, place = (bank * Peers + peer) * Warps + fxf_thread() / 32;
   if constexpr (Peers > 1) {
-    if (lane < Peers) FXF_PLACE_AT_PEER(scratch, place, mine, lane);
+    if (lane < Peers) FXF_POST(scratch, place, posted, lane, exchange, bank);
   } else {
-    if (lane == 0) FXF_PLACE(scratch, place, mine);
+    if (lane == 0) FXF_PLACE(scratch, place, posted);
   }
 }
 template <int Count, class Shared, class Fold>
 FXF_INLINE auto fxf_fold_posted(Shared&& scratch, Fold fold, int bank) {
   constexpr int kLanes = Count < 32 ? Count : 32;
-  return fxf_fold_lanes<kLanes>(fxf_fold_column<Count / kLanes>(scratch, bank + fxf_thread() % kLanes, kLanes, fold), fold);
+  const auto posted = [&](int at) { return FXF_TAKE(scratch, bank * Count + at).value; };
+  return fxf_fold_lanes<kLanes>(fxf_fold_indexed<Count / kLanes>(posted, fxf_thread() % kLanes, kLanes, fold), fold);
 }
