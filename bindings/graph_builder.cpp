@@ -101,9 +101,12 @@ void GraphBuilder::add_placeholder(py::handle node, const std::string& name, py:
   ++origin_;
 }
 
-void GraphBuilder::add_constant(py::handle node, const std::string& path, py::handle value) {
-  nodes_[node.ptr()] = {{imported_.graph.add_constant(path, meta_of(value))}, false};
+bool GraphBuilder::add_constant(py::handle node, const std::string& path, py::handle value) {
+  const auto [at, fresh] = constants_.emplace(path, ir::kNoValue);
+  if (fresh) at->second = imported_.graph.add_constant(path, meta_of(value));
+  nodes_[node.ptr()] = {{at->second}, false};
   ++origin_;
+  return fresh;
 }
 
 void GraphBuilder::finish_node(py::handle node, ir::Node&& made, std::size_t outputs, bool several, ir::ValueKind kind, py::handle value) {

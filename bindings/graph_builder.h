@@ -2,6 +2,8 @@
 // Builds an ImportedGraph from FX nodes, one call a node: arguments are normalised against the overload's schema here, so
 // that Python only walks the nodes.
 
+#include <unordered_map>
+
 #include "bindings/attr_convert.h"
 #include "executor/interface/fxfuser.h"
 
@@ -16,7 +18,8 @@ class GraphBuilder {
   explicit GraphBuilder(std::string name);
 
   void add_placeholder(py::handle node, const std::string& name, py::handle value);
-  void add_constant(py::handle node, const std::string& path, py::handle value);
+  /// Returns false when the path has come before: both nodes are one value then, so that a write through one is seen by the other.
+  bool add_constant(py::handle node, const std::string& path, py::handle value);
   /// An OpOverload. Returns false when its results have a form that only a callable step can hold.
   bool add_op(py::handle node, const std::string& name, py::handle overload, const py::tuple& args, const py::dict& kwargs,
               py::handle value, const std::string& where);
@@ -39,6 +42,7 @@ class GraphBuilder {
 
   ImportedGraph imported_;
   NodeMap nodes_;
+  std::unordered_map<std::string, ir::ValueId> constants_;  // by path
   std::uint32_t origin_ = 0;
 };
 

@@ -41,6 +41,7 @@ bool FusionBuilder::inside(ir::ValueId value) const {
 }
 
 ir::ValueId FusionBuilder::choose_reference() const {
+  if (stands_for_output_) return *stands_for_output_;
   ir::ValueId best = ir::kNoValue;
   const auto consider = [&](ir::ValueId value) {
     if (best == ir::kNoValue || graph_.meta(value).numel() > graph_.meta(best).numel()) best = value;
@@ -54,6 +55,8 @@ ir::ValueId FusionBuilder::choose_reference() const {
 }
 
 void FusionBuilder::set_domain() {
+  axes_.clear();
+  reference_map_.clear();
   reference_ = choose_reference();
   const ir::Sizes& sizes = graph_.meta(reference_).sizes;
   for (std::int64_t size : sizes) {
@@ -68,6 +71,20 @@ void FusionBuilder::set_domain() {
 
 Fusion FusionBuilder::run() {
   if (outputs_.empty()) refuse_shape("nothing to store");
+  try {
+    build();
+  } catch (const Refused&) {
+    stands_for_output_ = reshaped_output();
+    if (!stands_for_output_) throw;
+    build();
+  }
+  analyze(fusion_);
+  collapse(fusion_);
+  analyze(fusion_);
+  return std::move(fusion_);
+}
+
+void FusionBuilder::build() {
   set_domain();
   for (;;) {
     if (axes_.size() > kMaxAxes) refuse_shape("too many dims");
@@ -81,10 +98,6 @@ Fusion FusionBuilder::run() {
       axes_.insert(axes_.begin() + static_cast<std::ptrdiff_t>(axis) + 1, {inner, false});
     }
   }
-  analyze(fusion_);
-  collapse(fusion_);
-  analyze(fusion_);
-  return std::move(fusion_);
 }
 
 void FusionBuilder::build_once() {
@@ -101,6 +114,7 @@ void FusionBuilder::build_once() {
   input_ids_.clear();
   guards_.clear();
   anchors_[reference_] = reference_map_;
+  if (stands_for_output_) anchors_[outputs_[0]] = reference_map_;
   // The reference's own outputs first, then those that follow from what was asked for.
   std::vector<ir::ValueId> rest = outputs_;
   std::stable_sort(rest.begin(), rest.end(), [&](ir::ValueId a, ir::ValueId b) { return graph_.meta(a).numel() > graph_.meta(b).numel(); });
@@ -122,64 +136,6 @@ void FusionBuilder::build_once() {
   analyze(fusion_);
   check_columns();
   for (const FusionOutput& output : fusion_.outputs) check_output(output, anchors_.at(output.value));
-}
-
-void FusionBuilder::place_output(ir::ValueId value) {
-  const Map map = anchors_.at(value);
-  FusionOutput output;
-  output.value = value;
-  output.meta = graph_.meta(value);
-  output.expr = demand(value, map);
-  output.form = dot(map, output.meta.strides, axis_count());
-  fusion_.outputs.push_back(std::move(output));
-}
-
-std::uint64_t FusionBuilder::long_axes() const {
-  std::uint64_t mask = 0;
-  for (std::size_t axis = 0; axis < axis_count(); ++axis) {
-    if (axes_[axis].size != 1) mask |= std::uint64_t{1} << axis;
-  }
-  return mask;
-}
-
-/// Folded columns are complete when the last row is: no row may read them.
-void FusionBuilder::check_columns() const {
-  for (const Expr& expr : fusion_.body) {
-    if (!expr.folds_columns) continue;
-    if ((expr.depends & ~reduced_ & long_axes()) != 0) refuse_shape("a row needs the sums of the columns");
-    if (expr.kind == ExprKind::Reduce && (expr.over & reduced_) != 0) refuse_shape("sums of columns are reduced further");
-    if (expr.kind == ExprKind::Reduce && fusion_.body[expr.operands[0]].folds_columns) refuse_shape("sums of columns are reduced further");
-  }
-}
-
-/// Each element is written by exactly one point: the logical index over the output's axes is a mixed-radix number without gaps.
-void FusionBuilder::check_output(const FusionOutput& output, const Map& map) const {
-  const ir::TensorMeta& meta = output.meta;
-  if (meta.numel() == 0) return;
-  const Affine logical = dot(map, ir::contiguous_strides(meta.sizes), axis_count());
-  std::vector<std::pair<std::int64_t, std::int64_t>> terms;  // coefficient, size
-  std::uint64_t used = 0;
-  for (std::size_t axis = 0; axis < axis_count(); ++axis) {
-    if (axes_[axis].size == 1) continue;
-    if (logical.coeff[axis] == 0) continue;
-    used |= std::uint64_t{1} << axis;
-    terms.emplace_back(logical.coeff[axis], axes_[axis].size);
-  }
-  std::sort(terms.begin(), terms.end());
-  std::int64_t expected = 1;
-  for (const auto& [coeff, size] : terms) {
-    if (coeff != expected) refuse_shape("an output is not written element by element");
-    expected *= size;
-  }
-  if (expected != meta.numel() || logical.offset != 0) refuse_shape("an output is not covered");
-  const std::uint64_t reduced = reduced_ & long_axes(), kept = long_axes() & ~reduced_;
-  if (fusion_.body[output.expr].folds_columns) {
-    if (used != reduced) refuse_shape("sums of columns are stored along other axes");
-    return;
-  }
-  if ((used & kept) != kept) refuse_shape("an output lacks an axis of the space");
-  if ((used & reduced) != 0 && (used & reduced) != reduced) refuse_shape("an output has some of the reduced axes");
-  if ((fusion_.body[output.expr].depends & ~used) != 0) refuse_shape("an output depends on an axis that it lacks");
 }
 
 std::uint32_t FusionBuilder::push(Expr expr) {
@@ -304,11 +260,16 @@ std::uint32_t FusionBuilder::cast(const ir::Node& node, const Map& map) {
   return push(std::move(expr));
 }
 
-Map FusionBuilder::take_apart(const Affine& linear, const ir::Sizes& sizes) {
+std::optional<Map> FusionBuilder::try_take_apart(const Affine& linear, const ir::Sizes& sizes) {
   Delinearized result = delinearize(linear, sizes, axes_);
   if (result.split) throw NeedsSplit{*result.split};
-  if (!result.map) refuse_shape("no common refinement of dims");
-  return *result.map;
+  return std::move(result.map);
+}
+
+Map FusionBuilder::take_apart(const Affine& linear, const ir::Sizes& sizes) {
+  std::optional<Map> map = try_take_apart(linear, sizes);
+  if (!map) refuse_shape("no common refinement of dims");
+  return std::move(*map);
 }
 
 std::uint32_t FusionBuilder::reduction(const ir::Node& node, std::uint32_t output, const Map& map) {

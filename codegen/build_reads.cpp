@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/fusion_builder.h"
+#include "codegen/view_memory.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/infer.h"
 
@@ -30,7 +31,24 @@ std::int64_t slice_step(const ir::Node& node) {
 
 }  // namespace
 
-std::uint32_t FusionBuilder::view(const ir::Node& node, const Map& map) { return demand(ir::arg(node, "self").value(), view_map(node, map)); }
+std::uint32_t FusionBuilder::view(const ir::Node& node, const Map& map) {
+  if (const auto loaded = load_reshaped(node, map)) return *loaded;
+  return demand(ir::arg(node, "self").value(), view_map(node, map));
+}
+
+std::optional<std::uint32_t> FusionBuilder::load_reshaped(const ir::Node& node, const Map& map) {
+  const ir::TensorMeta& to = graph_.meta(node.outputs[0]);
+  if (node.row->op != "reshape" || to.numel() == 0) return std::nullopt;
+  const ir::Sizes& from = graph_.meta(ir::arg(node, "self").value()).sizes;
+  const Delinearized plain = delinearize(dot(map, ir::contiguous_strides(to.sizes), axis_count()), from, axes_);
+  if (plain.map || plain.split) return std::nullopt;
+  const auto is_view = [&](ir::ValueId value) { return inside(value) && graph_.node(graph_.value(value).producer).row->kind == ir::OpKind::View; };
+  const auto memory = memory_of(graph_, node.outputs[0], is_view);
+  if (!memory || inside(memory->root) || graph_.value(memory->root).kind != ir::ValueKind::Tensor) return std::nullopt;
+  const std::uint32_t expr = load(memory->root, Map(graph_.meta(memory->root).sizes.size(), constant(axis_count(), 0)));
+  if (fusion_.body[expr].kind == ExprKind::Load) fusion_.body[expr].form = dot(map, memory->strides, axis_count());
+  return expr;
+}
 
 Map FusionBuilder::view_map(const ir::Node& node, const Map& map) {
   const ir::Sizes& from = graph_.meta(ir::arg(node, "self").value()).sizes;
@@ -202,7 +220,7 @@ std::optional<Map> FusionBuilder::forward_view(const ir::Node& node, const Map& 
   }
   if (op == "reshape") {
     if (graph_.meta(node.outputs[0]).numel() == 0) return std::nullopt;
-    return take_apart(dot(map, ir::contiguous_strides(from), axis_count()), to);
+    return try_take_apart(dot(map, ir::contiguous_strides(from), axis_count()), to);
   }
   if (op == "flip") return view_map(node, map);  // its own inverse
   if (op == "expand" && from.size() <= to.size()) {

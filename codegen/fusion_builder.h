@@ -34,6 +34,9 @@ class FusionBuilder {
   };
 
   ir::ValueId choose_reference() const;
+  /// The only output's operand, where that is a reshape: a contiguous result is stored by its operand's dims as well as by its own.
+  std::optional<ir::ValueId> reshaped_output() const;
+  void build();
   void set_domain();
   void build_once();
   void place_output(ir::ValueId value);
@@ -61,7 +64,11 @@ class FusionBuilder {
   std::uint32_t input_of(ir::ValueId value);
 
   Map view_map(const ir::Node& node, const Map& map);
+  /// A reshape that no refinement makes affine but that lies in an input's memory as it is: a load by address.
+  std::optional<std::uint32_t> load_reshaped(const ir::Node& node, const Map& map);
   Map take_apart(const Affine& linear, const ir::Sizes& sizes);
+  /// Nothing where no refinement of the axes takes it apart.
+  std::optional<Map> try_take_apart(const Affine& linear, const ir::Sizes& sizes);
   /// Map of a node's output given one operand's, when it follows; for outputs beside the reference.
   std::optional<Map> forward(const ir::Node& node, ir::ValueId operand, const Map& map);
   std::optional<Map> forward_view(const ir::Node& node, const Map& map);
@@ -75,6 +82,7 @@ class FusionBuilder {
   const std::vector<ir::ValueId>& outputs_;
   std::unordered_set<ir::NodeId> inside_;
   ir::ValueId reference_ = ir::kNoValue;
+  std::optional<ir::ValueId> stands_for_output_;  // what is stored in its place, at the same addresses
   // refined over restarts
   std::vector<Axis> axes_;
   Map reference_map_;

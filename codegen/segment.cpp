@@ -86,23 +86,44 @@ std::vector<std::size_t> run_order(const Units& units, const std::vector<FinalGr
   return order;
 }
 
-/// The views through which a unit reads; what to store, to give a kernel a simpler address.
-std::vector<ir::NodeId> views_of(const Units& units, const Unit& unit) {
+template <typename T>
+bool add_new(std::vector<T>& sorted, T item) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), item);
+  if (at != sorted.end() && *at == item) return false;
+  sorted.insert(at, item);
+  return true;
+}
+
+/// Adds what to store, to give a refused unit a simpler address: what its reshapes take apart, contiguous; where that has
+/// been tried, every view that it reads through.
+void store_for(const Units& units, const Unit& unit, StoredAsIs& stored) {
+  bool added = false;
   std::vector<ir::NodeId> views;
-  for (const ir::NodeId node : unit.free)
-    if (units.graph.node(node).row->kind == ir::OpKind::View) views.push_back(node);
-  return views;
+  for (const ir::NodeId id : unit.free) {
+    const ir::Node& node = units.graph.node(id);
+    if (node.row->kind != ir::OpKind::View) continue;
+    views.push_back(id);
+    if (node.row->op != "reshape") continue;
+    const ir::ValueId source = ir::arg(node, "self").value();
+    const ir::NodeId producer = units.graph.value(source).producer;
+    if (producer == ir::kNoNode || units.wanted[source]) continue;
+    const bool view = units.graph.node(producer).row->kind == ir::OpKind::View;
+    if (view ? add_new(stored.views, producer) : add_new(stored.plain, source)) added = true;
+  }
+  if (added) return;
+  for (const ir::NodeId view : views) add_new(stored.views, view);
 }
 
 struct Attempt {
   Segmented result;
-  std::vector<ir::NodeId> store_views;  // views whose storing may mend a refusal
+  StoredAsIs stored;  // what may mend a refusal, with what was tried
 };
 
 Attempt attempt(const ir::Graph& canonical, const ArchInfo& arch, const ScheduleOptions& options,
-                const std::vector<ir::NodeId>& stored_views) {
+                const StoredAsIs& stored) {
   Attempt attempt;
-  const Units units = make_units(canonical, stored_views);
+  attempt.stored = stored;
+  const Units units = make_units(canonical, stored);
   const KernelBuilder builder(units, arch, options);
   for (const Unit& unit : units.all)
     if (units.graph.node(unit.node).row == nullptr) {
@@ -120,7 +141,7 @@ Attempt attempt(const ir::Graph& canonical, const ArchInfo& arch, const Schedule
     if (!attempt.result.refusal)
       attempt.result.refusal = partitioner::Reason{
           group.built.refusal->code, fmt::format("{} = {}: {}", node.name, node.target, group.built.refusal->detail)};
-    for (const ir::NodeId view : views_of(units, unit)) attempt.store_views.push_back(view);
+    store_for(units, unit, attempt.stored);
   }
   if (attempt.result.refusal) return attempt;
   copy_cheap_producers(units, builder, final);
@@ -137,14 +158,12 @@ Attempt attempt(const ir::Graph& canonical, const ArchInfo& arch, const Schedule
 
 Segmented segment(const ir::Graph& canonical, const ArchInfo& arch, const ScheduleOptions& options) {
   // A unit that can't be addressed through its views gets them stored first: a copy more, but no refusal.
-  std::vector<ir::NodeId> stored_views;
+  StoredAsIs stored;
   for (int round = 0;; ++round) {
-    Attempt tried = attempt(canonical, arch, options, stored_views);
-    const std::size_t known = stored_views.size();
-    stored_views.insert(stored_views.end(), tried.store_views.begin(), tried.store_views.end());
-    std::sort(stored_views.begin(), stored_views.end());
-    stored_views.erase(std::unique(stored_views.begin(), stored_views.end()), stored_views.end());
-    if (!tried.result.refusal || stored_views.size() == known || round == kMaxRounds) return std::move(tried.result);
+    Attempt tried = attempt(canonical, arch, options, stored);
+    const bool more = tried.stored.views.size() + tried.stored.plain.size() > stored.views.size() + stored.plain.size();
+    if (!tried.result.refusal || !more || round == kMaxRounds) return std::move(tried.result);
+    stored = std::move(tried.stored);
   }
 }
 

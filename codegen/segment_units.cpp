@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "codegen/view_memory.h"
 #include "partitioner/ir/infer.h"
 #include "partitioner/ir/op_table.h"
 
@@ -19,27 +20,6 @@ bool is_free(const ir::Node& node) {
   return is_kind(node, ir::OpKind::View) || is_kind(node, ir::OpKind::Factory);
 }
 
-/// Strides that make `sizes` a view of a tensor, or nullopt where the data would have to move.
-std::optional<ir::Sizes> reshaped_strides(const ir::TensorMeta& from, const ir::Sizes& sizes) {
-  if (from.numel() == 0) return ir::contiguous_strides(sizes);
-  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // size and stride, innermost first
-  for (std::size_t d = from.sizes.size(); d-- > 0;)
-    if (from.sizes[d] != 1) dims.emplace_back(from.sizes[d], from.strides[d]);
-  ir::Sizes strides(sizes.size(), 1);
-  std::size_t to = sizes.size();
-  for (std::size_t d = 0; d < dims.size();) {
-    auto [run, base] = dims[d++];  // old dims that lie as one
-    while (d < dims.size() && dims[d].second == run * base) run *= dims[d++].first;
-    std::int64_t filled = 1;
-    while (to > 0 && (filled < run || sizes[to - 1] == 1)) {
-      strides[to - 1] = filled * base;
-      filled *= sizes[--to];
-    }
-    if (filled != run) return std::nullopt;
-  }
-  return strides;
-}
-
 /// The same addresses: strides of dims of size 1 don't matter.
 bool same_strides(const ir::Sizes& sizes, const ir::Sizes& a, const ir::Sizes& b) {
   for (std::size_t d = 0; d < sizes.size(); ++d)
@@ -49,7 +29,7 @@ bool same_strides(const ir::Sizes& sizes, const ir::Sizes& a, const ir::Sizes& b
 
 /// Strides of a view node's result on a source with these strides; nullopt when it isn't a view of the memory.
 std::optional<ir::Sizes> view_strides(const ir::Graph& graph, const ir::Node& node, const ir::TensorMeta& source) {
-  if (node.row->op == "reshape") return reshaped_strides(source, graph.meta(node.outputs[0]).sizes);
+  if (node.row->op == "reshape") return reshaped_strides(source.sizes, source.strides, graph.meta(node.outputs[0]).sizes);
   if (node.row->op == "flip") return std::nullopt;  // a copy in eager: strides are never negative
   return ir::infer(graph, node).outputs[0].strides;
 }
@@ -64,13 +44,13 @@ ir::ValueId view_source(const ir::Node& node) {
 
 class Builder {
  public:
-  Builder(const ir::Graph& canonical, const std::vector<ir::NodeId>& stored_views) {
+  Builder(const ir::Graph& canonical, const StoredAsIs& stored) : plain_(stored.plain) {
     units_.graph = canonical;
     units_.wanted.assign(canonical.values.size(), false);
     units_.readers.resize(canonical.values.size());
     units_.of_node.assign(canonical.nodes.size(), kNoUnit);
     stored_.assign(canonical.nodes.size(), false);
-    for (const ir::NodeId node : stored_views) stored_[node] = true;
+    for (const ir::NodeId node : stored.views) stored_[node] = true;
   }
 
   Units build() {
@@ -149,8 +129,11 @@ class Builder {
     for (ir::ValueId id = 0; id < graph().values.size(); ++id) {
       ir::Value& value = graph().values[id];
       if (value.producer == ir::kNoNode || value.kind != ir::ValueKind::Tensor || !value.meta || units_.wanted[id]) continue;
-      if (is_kind(graph().node(value.producer), ir::OpKind::View) && !stored_[value.producer]) continue;
-      if (value.meta->strides.size() != value.meta->sizes.size() || !ir::is_non_overlapping_and_dense(*value.meta))
+      const bool view = is_kind(graph().node(value.producer), ir::OpKind::View);
+      if (view && !stored_[value.producer]) continue;
+      // A view that is stored is copied so that what is read through it lies in its order.
+      const bool plain = view || std::find(plain_.begin(), plain_.end(), id) != plain_.end();
+      if (plain || value.meta->strides.size() != value.meta->sizes.size() || !ir::is_non_overlapping_and_dense(*value.meta))
         value.meta->strides = ir::contiguous_strides(value.meta->sizes);
     }
   }
@@ -217,6 +200,7 @@ class Builder {
   }
 
   Units units_;
+  const std::vector<ir::ValueId>& plain_;
   std::vector<bool> stored_, live_;
 };
 
@@ -232,8 +216,8 @@ UnitId Units::producer(ir::ValueId value) const {
   return node == ir::kNoNode ? kNoUnit : of_node[node];
 }
 
-Units make_units(const ir::Graph& canonical, const std::vector<ir::NodeId>& stored_views) {
-  return Builder(canonical, stored_views).build();
+Units make_units(const ir::Graph& canonical, const StoredAsIs& stored) {
+  return Builder(canonical, stored).build();
 }
 
 }  // namespace fxfuser::codegen

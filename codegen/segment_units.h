@@ -37,7 +37,12 @@ struct Units {
   UnitId producer(ir::ValueId value) const;  // kNoUnit for inputs and constants
 };
 
-/// `stored_views`: view nodes that are units of their own, besides those that are outputs.
-Units make_units(const ir::Graph& canonical, const std::vector<ir::NodeId>& stored_views);
+/// What is stored so that its readers have simpler addresses; both ascending, each once.
+struct StoredAsIs {
+  std::vector<ir::NodeId> views;   // view nodes that are units of their own, besides those that are outputs; contiguous
+  std::vector<ir::ValueId> plain;  // values that are contiguous between two segments, whatever eager's strides
+};
+
+Units make_units(const ir::Graph& canonical, const StoredAsIs& stored);
 
 }  // namespace fxfuser::codegen

@@ -239,10 +239,11 @@ Support CapabilityTable::check_operands(const ir::Graph& graph, const ir::Node& 
 
 Support CapabilityTable::check_results(const ir::Graph& graph, const ir::Node& node) const {
   if (node.outputs.empty()) return Support::no(ReasonCode::Empty, fmt::format("{} returns nothing", node.target));
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    const ir::Value& value = graph.values[node.outputs[i]];
+  const bool some = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId id) { return graph.values[id].meta.has_value(); });
+  for (const ir::ValueId id : node.outputs) {
+    const ir::Value& value = graph.values[id];
     if (!value.meta) {
-      if (i > 0) continue;  // a gradient that was masked out
+      if (some) continue;  // a gradient that was masked out
       return Support::no(ReasonCode::Layout, fmt::format("the result of {} has no tensor meta", node.name));
     }
     Support verdict = check_dtype(*node.row, value.meta->dtype, value.name);

@@ -102,13 +102,6 @@ Support same_input_dtype(const ir::Graph& graph, const ir::Node& node) {
   return !grad || dtype == nullptr || *dtype == grad->dtype ? Support::yes() : refuse("an input dtype other than the gradient's");
 }
 
-Support full_output_mask(const ir::Graph&, const ir::Node& node) {
-  const ir::Attr& mask = get(node, "output_mask");
-  if (!mask.is_list()) return Support::yes();
-  const auto& list = mask.list();
-  return std::all_of(list.begin(), list.end(), [](const ir::Attr& item) { return item.as_bool(); }) ? Support::yes() : refuse("some gradients are not asked for");
-}
-
 Support has_channels(const ir::Graph& graph, const ir::Node& node) {
   const ir::Attr& input = get(node, "input");
   const auto& meta = input.is_value() ? graph.value(input.value()).meta : std::nullopt;
@@ -150,7 +143,6 @@ const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
   static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {{"class_indices", class_indices},
                                                                                  {"complex_only", complex_only},
                                                                                  {"float_self", float_self},
-                                                                                 {"full_output_mask", full_output_mask},
                                                                                  {"full_precision", full_precision},
                                                                                  {"input_stats", input_stats},
                                                                                  {"int_divisor", int_divisor},

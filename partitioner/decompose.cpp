@@ -74,6 +74,11 @@ ValueId DecomposeBuilder::cast(ValueId value, DType dtype) { return meta(value).
 
 ValueId DecomposeBuilder::result(ValueId value, DType dtype) { return meta(value).dtype == dtype ? value : call("cast", {ref(value), dtype, false}); }
 
+ValueId DecomposeBuilder::accumulated(ValueId value) {
+  const bool cpu = meta(value).device.kind == ir::DeviceKind::Cpu;
+  return cpu && meta(value).dtype == DType::Float32 ? cast(value, DType::Float64) : widened(value);
+}
+
 ValueId DecomposeBuilder::reshape(ValueId value, const Sizes& shape) { return meta(value).sizes == shape ? value : call("reshape", {ref(value), list_attr(shape)}); }
 
 ValueId DecomposeBuilder::expand(ValueId value, const Sizes& shape) { return meta(value).sizes == shape ? value : call("expand", {ref(value), list_attr(shape)}); }
@@ -101,7 +106,7 @@ namespace {
 Decomposition find_decomposition(std::string_view via) {
   static const std::unordered_map<std::string_view, Decomposition> all = [] {
     std::unordered_map<std::string_view, Decomposition> out;
-    for (const DecompositionTable* table : {&view_decompositions(), &pointwise_decompositions(), &reduction_decompositions(), &norm_decompositions(),
+    for (const DecompositionTable* table : {&view_decompositions(), &pointwise_decompositions(), &reduction_decompositions(), &norm_decompositions(), &norm_backward_decompositions(),
                                             &softmax_decompositions(), &loss_decompositions(), &read_decompositions()}) {
       for (const auto& [name, function] : *table) out.emplace(name, function);
     }
@@ -149,6 +154,7 @@ Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, cons
     }
     return ir::iterator_strides(result.sizes, taking_part);
   }
+  if (rule == "memory_format") return ir::memory_format_strides(*operands[0]);
   if (rule == "like_self" && operands[0]->sizes == result.sizes) {
     return ir::is_non_overlapping_and_dense(*operands[0]) ? operands[0]->strides : ir::iterator_strides(result.sizes, {operands[0]});
   }
@@ -169,7 +175,10 @@ class Decomposer {
       if (!home_ && metas[i].device.kind == ir::DeviceKind::Cuda) home_ = metas[i].device;
     }
     for (ir::NodeId id : partition.nodes) node(graph_.node(id));
-    for (ValueId output : partition.outputs) out_.outputs.emplace_back(ir::ValueRef{values_.at(output)});
+    for (ValueId output : partition.outputs) {
+      FXF_CHECK(values_.at(output) != ir::kNoValue, NotImplemented, "{} is None", graph_.value(output).name);
+      out_.outputs.emplace_back(ir::ValueRef{values_.at(output)});
+    }
     return std::move(out_);
   }
 
@@ -203,12 +212,13 @@ class Decomposer {
   void set_strides(const ir::Node& here, ValueId before, const std::vector<ValueId>& results) {
     std::vector<const ir::TensorMeta*> operands;
     std::vector<ir::TensorMeta> held;
-    ir::for_each_value(here.args, [&](ValueId value) {
+    if (here.row->strides == "memory_format") held.push_back(out_.meta(ir::arg(here, "input").value()));
+    else ir::for_each_value(here.args, [&](ValueId value) {
       if (out_.value(value).kind == ir::ValueKind::Tensor) held.push_back(out_.meta(value));
     });
     for (const ir::TensorMeta& meta : held) operands.push_back(&meta);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i] < before) continue;  // a value that was there already keeps its own layout
+      if (results[i] < before || results[i] == ir::kNoValue) continue;  // a value that was there already keeps its own layout
       ir::TensorMeta& meta = *out_.values[results[i]].meta;
       // Only the first result takes after the operands; statistics are plain.
       meta.strides = i == 0 || here.row->strides == "view" ? result_strides(here.row->strides, meta, operands) : meta.strides;

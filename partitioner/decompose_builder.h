@@ -53,6 +53,8 @@ class DecomposeBuilder {
   ValueId result(ValueId value, DType dtype);
   /// In the type eager's kernels accumulate in: float32 for 16-bit floats.
   ValueId widened(ValueId value) { return cast(value, ir::compute_dtype(meta(value).dtype)); }
+  /// In the type that eager's kernels for variances and batch norms accumulate in: on the CPU float64 for float32.
+  ValueId accumulated(ValueId value);
   ValueId reshape(ValueId value, const Sizes& shape);
   ValueId expand(ValueId value, const Sizes& shape);
   ValueId permute(ValueId value, const Sizes& dims);
@@ -70,14 +72,18 @@ class DecomposeBuilder {
 
 Attr list_attr(const Sizes& sizes);
 Sizes all_dims(std::size_t rank);
+Sizes last_dims(std::size_t rank, std::size_t count);
+/// A channel's shape beside a batch of them: [1, C, 1, ...]. Throws Error(Value) below rank 2.
+Sizes channel_shape(const ir::TensorMeta& meta);
 
-/// One function a `via` word: the values of the node's outputs.
+/// One function a `via` word: the values of the node's outputs, kNoValue for one that eager gives as None.
 using Decomposition = std::vector<ValueId> (*)(DecomposeBuilder&);
 using DecompositionTable = std::vector<std::pair<std::string_view, Decomposition>>;
 const DecompositionTable& view_decompositions();
 const DecompositionTable& pointwise_decompositions();
 const DecompositionTable& reduction_decompositions();
 const DecompositionTable& norm_decompositions();
+const DecompositionTable& norm_backward_decompositions();
 const DecompositionTable& softmax_decompositions();
 const DecompositionTable& loss_decompositions();
 const DecompositionTable& read_decompositions();

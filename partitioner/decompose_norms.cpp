@@ -1,5 +1,5 @@
-// Normalisations: layer, RMS, batch, group, instance, and layer norm's backward. Statistics and the normalised value are
-// computed in float32 for 16-bit inputs and rounded once, as eager's kernels do.
+// Normalisations: layer, RMS, batch, group, instance. Statistics and the normalised value are computed in float32 for
+// 16-bit inputs and rounded once, as eager's kernels do.
 
 #include <algorithm>
 
@@ -7,6 +7,20 @@
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::partitioner {
+
+Sizes last_dims(std::size_t rank, std::size_t count) {
+  Sizes dims;
+  for (std::size_t d = rank - count; d < rank; ++d) dims.push_back(static_cast<std::int64_t>(d));
+  return dims;
+}
+
+Sizes channel_shape(const ir::TensorMeta& meta) {
+  FXF_CHECK(meta.sizes.size() >= 2, Value, "a batch norm of rank {}", meta.sizes.size());
+  Sizes shape(meta.sizes.size(), 1);
+  shape.at(1) = meta.sizes[1];
+  return shape;
+}
+
 namespace {
 
 using B = DecomposeBuilder;
@@ -29,12 +43,6 @@ ValueId scaled(B& b, ValueId value, const Attr& weight, const Attr& bias, const 
   if (!weight.is_none()) value = b.mul(value, b.ref(b.reshape(b.widened(weight.value()), shape)));
   if (!bias.is_none()) value = b.add(value, b.ref(b.reshape(b.widened(bias.value()), shape)));
   return value;
-}
-
-Sizes last_dims(std::size_t rank, std::size_t count) {
-  Sizes dims;
-  for (std::size_t d = rank - count; d < rank; ++d) dims.push_back(static_cast<std::int64_t>(d));
-  return dims;
 }
 
 /// The dtype of saved statistics: float32 on CUDA; on the CPU the input's unless the parameters are wider.
@@ -79,14 +87,6 @@ Values rms_norm(B& b) { return {root_mean_square(b).value}; }
 Values fused_rms_norm(B& b) {
   const RootMeanSquare out = root_mean_square(b);
   return {out.value, out.rstd};
-}
-
-/// Per-channel shape [1, C, 1, ...].
-Sizes channel_shape(const ir::TensorMeta& meta) {
-  FXF_CHECK(meta.sizes.size() >= 2, Value, "a batch norm of rank {}", meta.sizes.size());
-  Sizes shape(meta.sizes.size(), 1);
-  shape.at(1) = meta.sizes[1];
-  return shape;
 }
 
 /// By the statistics of the batch.
@@ -161,29 +161,6 @@ Values native_group_norm(B& b) { return grouped(b, b.integer("groups", 1)); }
 Values group_norm(B& b) { return {grouped(b, b.integer("groups", 1))[0]}; }
 Values instance_norm(B& b) { return {grouped(b, b.meta(b.tensor("input")).sizes.at(1))[0]}; }
 
-Values layer_norm_backward(B& b) {
-  const ValueId input = b.tensor("input"), grad = b.tensor("grad");
-  const DType dtype = b.meta(input).dtype;
-  const Sizes shape = b.arg("normalized_shape").as_sizes();
-  const std::size_t rank = b.meta(input).sizes.size();
-  const Sizes inner = last_dims(rank, shape.size());
-  const Sizes outer = all_dims(rank - shape.size());
-  const ValueId mean = b.widened(b.tensor("mean")), rstd = b.widened(b.tensor("rstd"));
-  const ValueId dy = b.widened(grad);
-  const ValueId hat = b.mul(b.sub(b.widened(input), b.ref(mean)), b.ref(rstd));
-  const Attr weight = b.arg("weight");
-  const ValueId dhat = weight.is_none() ? dy : b.mul(dy, b.ref(b.widened(weight.value())));
-  const ValueId along = b.reduce("mean", b.mul(dhat, b.ref(hat)), inner, true);
-  const ValueId shift = b.reduce("mean", dhat, inner, true);
-  // What is subtracted is small beside the gradient: it is summed first.
-  const ValueId dx = b.mul(b.sub(dhat, b.ref(b.add(b.mul(hat, b.ref(along)), b.ref(shift)))), b.ref(rstd));
-  const auto columns = [&](ValueId value, const Attr& like) {
-    const ValueId total = outer.empty() ? value : b.reduce("sum", value, outer, false);
-    return b.result(total, like.is_value() ? b.meta(like.value()).dtype : dtype);
-  };
-  return {b.result(dx, dtype), columns(b.mul(dy, b.ref(hat)), weight), columns(dy, b.arg("bias"))};
-}
-
 }  // namespace
 
 const DecompositionTable& norm_decompositions() {
@@ -197,8 +174,7 @@ const DecompositionTable& norm_decompositions() {
                                            {"batch_norm_functional", batch_norm_functional},
                                            {"native_group_norm", native_group_norm},
                                            {"group_norm", group_norm},
-                                           {"instance_norm", instance_norm},
-                                           {"layer_norm_backward", layer_norm_backward}};
+                                           {"instance_norm", instance_norm}};
   return table;
 }
 

@@ -29,6 +29,21 @@ Values div_mode(B& b) {
   return {b.binary(mode == "floor" ? "div_floor" : mode == "trunc" ? "div_trunc" : "div", b.arg("self"), b.arg("other"))};
 }
 
+/// A tensor to the power of a number. Eager's CPU kernel of float32 keeps an exponent that float32 can't hold.
+ValueId to_power(B& b, ValueId self, const Attr& exponent) {
+  const double e = exponent.as_double();
+  const DType dtype = b.meta(self).dtype;
+  const bool held = std::isnan(e) || static_cast<double>(static_cast<float>(e)) == e;
+  if (dtype != DType::Float32 || b.meta(self).device.kind != ir::DeviceKind::Cpu || held) return b.binary("pow_real", b.ref(self), exponent);
+  return b.result(b.binary("pow_real", b.ref(b.cast(self, DType::Float64)), exponent), dtype);
+}
+
+/// x to the power of 0.5: a root but at -inf and -0, where a power is positive. (As pow(x, 0.5) compilers may take it for a root.)
+ValueId power_of_half(B& b, ValueId self) {
+  const ValueId root = b.where(b.binary("eq", b.ref(self), 0.0), 0.0, b.ref(b.unary("sqrt", self)));
+  return b.where(b.unary("isinf", self), std::numeric_limits<double>::infinity(), b.ref(root));
+}
+
 /// The exponents that eager computes without pow.
 Values power(B& b) {
   const Attr& base = b.arg("self");
@@ -36,14 +51,22 @@ Values power(B& b) {
   if (base.is_value() && exponent.is_number()) {
     const double e = exponent.as_double();
     const ValueId self = base.value();
-    const bool real = ir::is_floating(b.meta(self).dtype);
+    const ir::TensorMeta& meta = b.meta(self);
+    const bool real = ir::is_floating(meta.dtype);
+    // Of the CPU's float16 eager takes a power, not a root.
+    const bool rooted = real && !(meta.device.kind == ir::DeviceKind::Cpu && meta.dtype == DType::Float16);
+    if (real && !rooted && std::abs(e) == 0.5) {
+      const ValueId root = power_of_half(b, self);
+      return {e > 0 ? root : b.unary("reciprocal", root)};
+    }
     if (e == 1 && real) return {self};
     if (e == 2 && (real || std::holds_alternative<std::int64_t>(exponent.v))) return {b.mul(self, b.ref(self))};
     if (e == 3 && real) return {b.mul(b.mul(self, b.ref(self)), b.ref(self))};
-    if (e == 0.5 && real) return {b.unary("sqrt", self)};
-    if (e == -0.5 && real) return {b.unary("rsqrt", self)};
+    if (e == 0.5 && rooted) return {b.unary("sqrt", self)};
+    if (e == -0.5 && rooted) return {b.unary("rsqrt", self)};
     if (e == -1 && real) return {b.unary("reciprocal", self)};
     if (e == -2 && real) return {b.unary("reciprocal", b.mul(self, b.ref(self)))};
+    if (real) return {to_power(b, self, exponent)};
   }
   return {b.binary("pow_real", base, exponent)};
 }

@@ -24,7 +24,8 @@ Sizes dims_of(B& b, ValueId self) {
 }
 
 struct Moments {
-  ValueId variance, mean;
+  ValueId variance, mean;  // in the type they are accumulated in
+  DType dtype;             // of the results
 };
 
 /// Two passes: the mean, then the mean of the squares around it.
@@ -34,25 +35,25 @@ Moments moments(B& b) {
   const Sizes dims = dims_of(b, self);
   const bool keepdim = b.flag("keepdim", false);
   const double correction = b.has("correction") ? b.real("correction", 1) : b.flag("unbiased", true) ? 1 : 0;
-  const ValueId wide = b.widened(self);
+  const ValueId wide = b.accumulated(self);
   const ValueId centre = b.reduce("mean", wide, dims, true);
   const ValueId offset = b.sub(wide, b.ref(centre));
   const ValueId variance = b.call("sum_over", {b.ref(b.mul(offset, b.ref(offset))), list_attr(dims), keepdim, correction});
   ValueId mean = centre;
   if (!keepdim) mean = b.reshape(centre, Sizes(b.meta(variance).sizes));
-  return {b.result(variance, dtype), b.result(mean, dtype)};
+  return {variance, mean, dtype};
 }
 
-Values var(B& b) { return {moments(b).variance}; }
 Values var_mean(B& b) {
   const Moments m = moments(b);
-  return {m.variance, m.mean};
+  return {b.result(m.variance, m.dtype), b.result(m.mean, m.dtype)};
 }
-Values std_dev(B& b) { return {b.unary("sqrt", moments(b).variance)}; }
+Values var(B& b) { return {var_mean(b)[0]}; }
 Values std_mean(B& b) {
   const Moments m = moments(b);
-  return {b.unary("sqrt", m.variance), m.mean};
+  return {b.result(b.unary("sqrt", m.variance), m.dtype), b.result(m.mean, m.dtype)};
 }
+Values std_dev(B& b) { return {std_mean(b)[0]}; }
 
 Values logsumexp(B& b) {
   const ValueId self = b.tensor("self");

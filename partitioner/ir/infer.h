@@ -25,5 +25,7 @@ Inferred infer(const Graph& graph, const Node& node);
 DType promote_operands(const Graph& graph, const std::vector<Attr>& operands);
 /// Strides of an elementwise result by TensorIterator's rule over its tensor operands (as broadcast to `sizes`).
 Sizes iterator_strides(const Sizes& sizes, const std::vector<const TensorMeta*>& operands);
+/// Dense strides in the memory format that PyTorch sees in a tensor's strides: channels-last or contiguous.
+Sizes memory_format_strides(const TensorMeta& meta);
 
 }  // namespace fxfuser::ir

@@ -53,14 +53,19 @@ Sizes broadcast_strides(const TensorMeta& meta, const Sizes& sizes) {
   return out;
 }
 
+/// The dims of a channels-last tensor from the fastest: channels, then space from the last, then the batch.
+std::vector<std::size_t> channels_last_order(std::size_t rank) {
+  std::vector<std::size_t> order{1};
+  for (std::size_t d = rank; d-- > 2;) order.push_back(d);
+  order.push_back(0);
+  return order;
+}
+
 bool is_channels_last(const TensorMeta& meta) {
   const std::size_t rank = meta.sizes.size();
   if (rank != 4 && rank != 5) return false;
   std::int64_t expected = 1;
-  std::vector<std::size_t> order{1};
-  for (std::size_t d = rank; d-- > 2;) order.push_back(d);
-  order.push_back(0);
-  for (std::size_t d : order) {
+  for (std::size_t d : channels_last_order(rank)) {
     if (meta.sizes[d] == 1) continue;
     if (meta.strides[d] != expected) return false;
     expected *= meta.sizes[d];
@@ -71,14 +76,23 @@ bool is_channels_last(const TensorMeta& meta) {
 Sizes channels_last_strides(const Sizes& sizes) {
   Sizes out(sizes.size(), 1);
   std::int64_t expected = 1;
-  std::vector<std::size_t> order{1};
-  for (std::size_t d = sizes.size(); d-- > 2;) order.push_back(d);
-  order.push_back(0);
-  for (std::size_t d : order) {
+  for (std::size_t d : channels_last_order(sizes.size())) {
     out[d] = expected;
     expected *= std::max<std::int64_t>(sizes[d], 1);
   }
   return out;
+}
+
+/// Strides that grow in channels-last order, gaps allowed. Where sizes of 1 leave the order open, it is contiguous.
+bool grows_as_channels_last(const TensorMeta& meta) {
+  const std::size_t rank = meta.sizes.size();
+  if ((rank != 4 && rank != 5) || meta.strides[1] == 0) return false;
+  std::int64_t least = 0;
+  for (std::size_t d : channels_last_order(rank)) {
+    if (meta.sizes[d] == 0 || meta.strides[d] < least || (d == 0 && least == meta.strides[1])) return false;
+    least = meta.strides[d] * meta.sizes[d];
+  }
+  return true;
 }
 
 /// TensorIterator's short cuts for operands that all have the result's shape.
@@ -110,6 +124,8 @@ DType promote_operands(const Graph& graph, const std::vector<Attr>& operands) {
   FXF_ASSERT(result.has_value(), "nothing to promote");
   return *result;
 }
+
+Sizes memory_format_strides(const TensorMeta& meta) { return grows_as_channels_last(meta) ? channels_last_strides(meta.sizes) : contiguous_strides(meta.sizes); }
 
 Sizes iterator_strides(const Sizes& sizes, const std::vector<const TensorMeta*>& operands) {
   if (auto uniform = uniform_strides(sizes, operands)) return *uniform;

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
 
-VALUES = [0.0, 1e-40, 1e-38, 5e-7, 6e-5, 0.25, 0.5, 1.0, 1.5, 3.0, 5.5, 8.0, 12.0, 13.25, 60.0, 86.0, 88.0, 89.0, 96.0, 104.0, 130.0, 6e4, 1e38, 3e38, float("inf")]
+VALUES = [0.0, 1e-40, 1e-38, 5e-7, 6e-5, 0.25, 0.5, 1.0, 1.5, 3.0, 5.5, 8.0, 12.0, 13.25, 14.0, 60.0, 86.0, 88.0, 89.0, 96.0, 104.0, 130.0, 6e4, 1e38, 3e38, float("inf")]
 
 CASES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "exp": lambda x, y: torch.exp(x),
@@ -39,8 +39,6 @@ REFERENCES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_narrow(name: str, dtype: torch.dtype) -> None:
     values = torch.tensor(VALUES + [-value for value in VALUES] + [float("nan")]).to(dtype)
-    if name.endswith("_backward"):
-        values = values[values.isfinite()]  # an infinite gradient times a slope that underflows: eager and we differ in where it does
     x, y = (part.reshape(-1).contiguous() for part in torch.meshgrid(values, values, indexing="ij"))
     fn = CASES[name]
     gm = make_fx(fn)(x, y)

@@ -87,3 +87,23 @@ def test_statistics_read_before_and_after() -> None:
     check_close(execute(gm, x, *ours, executor_parameters=RAISE), gm(x, *eager), "results")
     for a, c in zip(ours, eager, strict=True):
         torch.testing.assert_close(a, c)
+
+
+def test_a_buffer_that_two_nodes_get() -> None:
+    """make_fx makes a get_attr node for each time a buffer is met."""
+    x, mean, var, w, b = inputs((8, 3, 5, 7))
+
+    def traced(mean: torch.Tensor, var: torch.Tensor) -> torch.fx.GraphModule:
+        return make_fx(lambda x: (F.batch_norm(x, mean, var, w, b, True), mean + 1, F.batch_norm(x * 2, mean, var, w, b, True), var * 2))(x)
+
+    written = [mean.clone(), var.clone()]
+    ours, eager = traced(*written), traced(mean, var)
+    assert sum(node.op == "get_attr" for node in ours.graph.nodes) > len(list(ours.buffers()))
+    for tensor, source in zip(written, (mean, var), strict=True):
+        tensor.copy_(source)
+    before = fxfuser.stats()
+    check_close(execute(ours, x, executor_parameters=RAISE), eager(x), "results")
+    after = fxfuser.stats()
+    assert after["launches"]["host"] > before["launches"]["host"]
+    assert after["fallbacks"] == before["fallbacks"]
+    check_close(written, [mean, var], "running statistics")

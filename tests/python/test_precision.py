@@ -66,3 +66,19 @@ def test_what_composite_ops_return_is_not_rounded_inside(name: str, dtype: torch
                         check_against_reference(a, b, c.double(), f"{name} {dtype} {shape} dim {dim} spread {spread}")
                 ran += 1
     assert launches() >= ran
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+def test_variances_are_as_exact_as_eagers(dims: tuple[int, ...], launches: Callable[[], int]) -> None:
+    """Eager's CPU kernels accumulate float32 in float64: each result is the nearest float32 to the exact one, or next to it."""
+    x = torch.randn(7, 65, 33) * torch.logspace(-3, 3, 33) + 0.3
+    ran = 0
+    for fn in (torch.var, torch.std, torch.var_mean, torch.std_mean):
+        gm = make_fx(functools.partial(fn, dim=dims))(x)
+        ours, eager, reference = execute(gm, x, executor_parameters=RAISE), gm(x), fn(x.double(), dim=dims)
+        for a, b, c in zip(*map(pytree.tree_leaves, (ours, eager, reference)), strict=True):
+            unit = torch.finfo(torch.float32).eps * c.abs()
+            error, others = ((a.double() - c).abs() / unit).max(), ((b.double() - c).abs() / unit).max()
+            assert error <= max(1.1 * float(others), 0.51), f"{fn.__name__} over {dims}: {error} units, eager's {others}"
+        ran += 1
+    assert launches() >= ran

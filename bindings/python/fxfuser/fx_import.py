@@ -154,8 +154,8 @@ class _Importer:
                     self.objects[node] = value
                     return
                 own = kind is None and module is self.gm
-                self.constants.append((None if own else store, leaf))
-                self.builder.add_constant(node, path, value)
+                if self.builder.add_constant(node, path, value):
+                    self.constants.append((None if own else store, leaf))
                 return
         children = module.__dict__.get("_modules", {})
         if leaf in children:
