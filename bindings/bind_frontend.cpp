@@ -8,6 +8,7 @@
 #include "bindings/frontend_handles.h"
 #include "bindings/option_values.h"
 #include "executor/frontend/catalog.h"
+#include "executor/frontend/group_definition.h"
 #include "executor/frontend/python_text.h"
 #include "executor/frontend/run_fusion.h"
 #include "partitioner/ir/error.h"
@@ -214,6 +215,11 @@ void bind_definition(py::module_& module) {
       .def("__repr__", &DefinitionSlot::text);
 }
 
+std::string group_text(const ir::Graph& graph, const partitioner::Partition& partition, const std::vector<ir::TensorMeta>& metas, int number) {
+  const frontend::Group group{graph, partition.nodes, partition.inputs, partition.outputs, metas, partition.device};
+  return frontend::group_text(catalog(), group, fmt::format("fusion_group{}", number));
+}
+
 struct CacheHandle {};
 
 void bind_cache(py::module_& module) {
@@ -250,6 +256,7 @@ void bind_frontend(py::module_& module) {
   bind_cache(module);
   module.def("frontend_ops", [] { return catalog().names(); }, "The names of fd.ops that come from the table.");
   module.def("op_signature", &op_signature);
+  module.def("use_group_printer", [] { service().set_group_printer(&group_text); }, "The dump word python_definition prints groups of graphs.");
   module.def("drop_fusion_programs", [] { cache().drop_programs(); });
   module.def("compute_contiguity", &compute_contiguity, py::arg("sizes"), py::arg("strides"), "By dim: is its stride the next dim's stride times that dim's size (for the last one: is it 1)?");
 }

@@ -96,6 +96,7 @@ GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t 
                      const std::vector<int>& alignment, const Options& options, const std::vector<std::optional<std::int64_t>>& numbers) {
   GroupPlan out;
   const Partition& partition = lowered.partitions[index];
+  if (!options.dump.empty()) dump_definition(session, lowered, partition, metas, options);
   try {
     out.canonical = partitioner::simplify(partitioner::decompose(lowered.graph, partition, metas, session.ops, numbers));
   } catch (const Error& error) {

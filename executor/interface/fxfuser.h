@@ -19,6 +19,7 @@
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/graph.h"
 #include "partitioner/ir/op_table.h"
+#include "partitioner/partition.h"
 
 namespace fxfuser {
 
@@ -80,6 +81,9 @@ class Program {
   virtual std::string explain(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) = 0;
 };
 
+/// A group of an imported graph as text, for the dump word python_definition; metas are those of the group's inputs.
+using GroupPrinter = std::function<std::string(const ir::Graph&, const partitioner::Partition&, const std::vector<ir::TensorMeta>& metas, int number)>;
+
 /// A CUDA graph that the host captured; its memory lives as long as this.
 class CapturedGraph {
  public:
@@ -125,6 +129,8 @@ class Service {
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
   /// How this host program captures CUDA graphs; without it the option `cuda_graph` runs plainly.
   virtual void set_graph_capture(std::shared_ptr<GraphCapture> capture) = 0;
+  /// How this host program writes a group as a definition; without it python_definition prints none of a graph's groups.
+  virtual void set_group_printer(GroupPrinter printer) = 0;
   /// Compiles the text of a CUDA kernel for an architecture (90 for sm_90) without loading it; the size of the image in bytes.
   /// Throws Error(Runtime) with the compiler's log.
   virtual std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) = 0;

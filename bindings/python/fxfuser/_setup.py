@@ -26,4 +26,5 @@ def configure(native: ModuleType) -> None:
     with contextlib.suppress(RuntimeError):
         native.set_nvrtc_path(nvrtc_folders())
         native.use_graph_capture()
+        native.use_group_printer()
         atexit.register(native.finish_background)
