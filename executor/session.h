@@ -47,6 +47,9 @@ class Session {
   /// Numbers of printed groups, from 1.
   std::atomic<int> printed_groups{0};
 
+  /// The host program's log; null while there is none.
+  std::shared_ptr<LogSink> log;
+
   /// CPU tensors take CUDA kernels that are emulated (tests).
   void emulate(codegen::Emulation emulation);
 
