@@ -150,9 +150,11 @@ struct Runner {
 }  // namespace
 
 bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
-  at::RecordFunction guard(at::RecordScope::FUNCTION);
-  if (guard.isActive()) guard.before(step.name);
   counters.origin = step.origin;
+  auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+  if (!callbacks) [[likely]] return std::visit(Runner{slots, counters}, step.what);  // no profiler: not even the guard is made
+  at::RecordFunction guard(std::move(*callbacks));
+  guard.before(step.name);
   return std::visit(Runner{slots, counters}, step.what);
 }
 
