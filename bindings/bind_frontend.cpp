@@ -2,12 +2,15 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "bindings/attr_convert.h"
 #include "bindings/call_values.h"
 #include "bindings/define_tensor.h"
 #include "bindings/frontend_handles.h"
 #include "bindings/option_values.h"
 #include "executor/frontend/catalog.h"
+#include "executor/frontend/group_definition.h"
 #include "executor/frontend/python_text.h"
 #include "executor/frontend/run_fusion.h"
 #include "partitioner/ir/error.h"
@@ -25,6 +28,11 @@ const frontend::Catalog& catalog() {
 frontend::FusionCache& cache() {
   static auto* fusions = new frontend::FusionCache();
   return *fusions;
+}
+
+std::shared_ptr<frontend::Fusion> fusion_of(std::int64_t id) {
+  FXF_CHECK(id >= 0, Runtime, "Invalid fusion id! There is no fusion {}", id);
+  return cache().find(static_cast<std::uint64_t>(id));
 }
 
 /// Python's Fusion: empty until a definition has completed it.
@@ -146,7 +154,7 @@ py::object op_signature(const std::string& name) {
 void bind_fusion(py::module_& module) {
   py::class_<FusionSlot, std::shared_ptr<FusionSlot>>(module, "Fusion", "A defined computation: FusionDefinition(fusion) fills it in, execute runs it.")
       .def(py::init<>())
-      .def(py::init([](std::uint64_t id) { return std::make_shared<FusionSlot>(FusionSlot{cache().find(id)}); }), py::arg("fusion_id"))
+      .def(py::init([](std::int64_t id) { return std::make_shared<FusionSlot>(FusionSlot{fusion_of(id)}); }), py::arg("fusion_id"))
       .def("define", &FusionSlot::define, py::arg("fusion_id"), "Takes the fusion of this id; RuntimeError 'Invalid fusion id!' when there is none.")
       .def("defined", [](const FusionSlot& self) { return self.fusion != nullptr; })
       .def("id", [](const FusionSlot& self) { return self.defined().id(); }, "The number that equal definitions share.")
@@ -164,7 +172,7 @@ void bind_definition(py::module_& module) {
       .def(py::init([](const py::object& fusion, std::size_t max_length) {
              DefinitionSlot out{std::make_shared<FusionSlot>(), max_length, nullptr};
              if (py::isinstance<FusionSlot>(fusion)) out.target = py::cast<std::shared_ptr<FusionSlot>>(fusion);
-             else if (!fusion.is_none()) out.target->fusion = cache().find(py::cast<std::uint64_t>(fusion));
+             else if (!fusion.is_none()) out.target->fusion = fusion_of(py::cast<std::int64_t>(fusion));
              return out;
            }),
            py::arg("fusion") = py::none(), py::arg("max_length") = FusionDefinition::kMaxLength)
@@ -214,12 +222,17 @@ void bind_definition(py::module_& module) {
       .def("__repr__", &DefinitionSlot::text);
 }
 
+std::string group_text(const ir::Graph& graph, const partitioner::Partition& partition, const std::vector<ir::TensorMeta>& metas, int number) {
+  const frontend::Group group{graph, partition.nodes, partition.inputs, partition.outputs, metas, partition.device};
+  return frontend::group_text(catalog(), group, fmt::format("fusion_group{}", number));
+}
+
 struct CacheHandle {};
 
 void bind_cache(py::module_& module) {
   py::class_<CacheHandle>(module, "FusionCache", "The fusions of the process: bounded, the one used longest ago goes first.")
       .def_static("get", [](const py::object& max_fusions) {
-            if (!max_fusions.is_none()) cache().set_capacity(py::cast<std::size_t>(max_fusions));
+            if (!max_fusions.is_none()) cache().set_capacity(static_cast<std::size_t>(std::max<std::int64_t>(py::cast<std::int64_t>(max_fusions), 0)));
             return CacheHandle{};
           },
           py::arg("max_fusions") = py::none(), "The cache; max_fusions sets its size.")
@@ -250,6 +263,7 @@ void bind_frontend(py::module_& module) {
   bind_cache(module);
   module.def("frontend_ops", [] { return catalog().names(); }, "The names of fd.ops that come from the table.");
   module.def("op_signature", &op_signature);
+  module.def("use_group_printer", [] { service().set_group_printer(&group_text); }, "The dump word python_definition prints groups of graphs.");
   module.def("drop_fusion_programs", [] { cache().drop_programs(); });
   module.def("compute_contiguity", &compute_contiguity, py::arg("sizes"), py::arg("strides"), "By dim: is its stride the next dim's stride times that dim's size (for the last one: is it 1)?");
 }

@@ -85,6 +85,7 @@ void bind_service(py::module_& module) {
   });
   module.def("cache_folder", [] { return service().cache_folder(); });
   module.def("cache_problem", [] { return service().cache_problem(); });
+  module.def("load_pack", [](const std::string& folder) { return service().load_pack(folder); }, py::arg("folder"));
   module.def("set_nvrtc_path", [](std::vector<std::string> folders) { service().set_nvrtc_path(std::move(folders)); });
   module.def("compile_cuda", [](const std::string& name, const std::string& text, int sm) { return service().compile_cuda(name, text, sm); },
              py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("text"), py::arg("sm"));

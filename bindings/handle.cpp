@@ -73,6 +73,18 @@ std::string why_not_a_fusion(const ir::Graph& graph, const py::list& fixed) {
   return {};
 }
 
+/// A module's program, with the metas of these inputs and of its constants (none: the forecast).
+std::pair<std::shared_ptr<Program>, std::vector<ir::TensorMeta>> program_with_metas(py::handle target, const py::list& inputs) {
+  const std::shared_ptr<Handle> handle = find_handle(target.ptr());
+  FXF_CHECK(handle != nullptr && handle->program != nullptr, Value, "the module has no program");
+  std::vector<ir::TensorMeta> exact;
+  for (auto item : inputs) exact.push_back(meta_of(item).value_or(ir::TensorMeta{}));
+  for (const ConstantSource& source : inputs.empty() ? std::vector<ConstantSource>{} : handle->constants) {
+    exact.push_back(meta_of(constant_of(target.ptr(), source)).value_or(ir::TensorMeta{}));
+  }
+  return {handle->program, std::move(exact)};
+}
+
 void bind_handles(py::module_& module) {
   module.def(
       "attach",
@@ -116,17 +128,16 @@ void bind_handles(py::module_& module) {
   module.def("handle_count", &handle_count);
   module.def("drop_handles", &drop_handles);
   module.def("program_explain", [](py::handle target, const std::string& executor, const py::dict& parameters, const py::list& metas, const std::string& where) {
-    const std::shared_ptr<Handle> handle = find_handle(target.ptr());
-    FXF_CHECK(handle != nullptr && handle->program != nullptr, Value, "the module has no program");
-    std::vector<ir::TensorMeta> exact;
-    for (auto item : metas) exact.push_back(meta_of(item).value_or(ir::TensorMeta{}));
-    for (const ConstantSource& source : metas.empty() ? std::vector<ConstantSource>{} : handle->constants) {
-      exact.push_back(meta_of(constant_of(target.ptr(), source)).value_or(ir::TensorMeta{}));
-    }
+    const auto [program, exact] = program_with_metas(target, metas);
     const executor::ParsedOptions parsed = parse_options(executor, option_values(parameters));
-    std::shared_ptr<Program> program = handle->program;
     py::gil_scoped_release released;
     return program->explain(parsed.options, exact, where);
+  });
+  module.def("program_warm", [](py::handle target, const std::string& executor, const py::dict& parameters, const py::list& metas, const std::string& arch, const std::string& pack) {
+    const auto [program, exact] = program_with_metas(target, metas);
+    const executor::ParsedOptions parsed = parse_options(executor, option_values(parameters));
+    py::gil_scoped_release released;
+    return program->warm(parsed.options, exact, arch, pack);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "bindings/graph_builder.h"
 #include "bindings/graph_capture.h"
 #include "bindings/handle.h"
+#include "bindings/log.h"
 #include "bindings/overrides.h"
 
 PYBIND11_MODULE(_C, module) {
@@ -21,4 +22,5 @@ PYBIND11_MODULE(_C, module) {
   fxfuser::bindings::bind_service(module);
   fxfuser::bindings::bind_graph_capture(module);
   fxfuser::bindings::bind_frontend(module);
+  fxfuser::bindings::bind_log(module);
 }

@@ -27,6 +27,8 @@ class AtenCall {
   const std::vector<ir::ValueId>& outputs() const { return outputs_; }
   /// Why a captured call must not be replayed (random numbers, sizes that depend on data, writes); empty when it may.
   std::string replay_problem() const;
+  /// What it takes in memory beside itself, about.
+  std::size_t heap_bytes() const { return name_.capacity() + arguments_.capacity() * sizeof(Argument) + outputs_.capacity() * sizeof(ir::ValueId) + 48; }
   void for_each_input(const std::function<void(ir::ValueId)>& fn) const;
 
  private:

@@ -247,10 +247,10 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
     const codegen::FusionInput& from = fusion.inputs[input];
     const SlotId slot = slot_of[from.value];
     step.pointers.push_back(slot);
-    step.expected.push_back(from.meta);
+    step.input_bytes += bytes_of(from.meta);
     // What an ATen step or a callable made may look different at the next call.
     const ir::NodeId producer = slot < lowered_.graph.values.size() ? lowered_.graph.value(slot).producer : ir::kNoNode;
-    step.guarded.push_back(producer != ir::kNoNode && lowered_.partition_of[producer] < 0);
+    if (producer != ir::kNoNode && lowered_.partition_of[producer] < 0) step.expected.push_back({slot, from.meta});
   }
   for (std::uint32_t input : source.scalar_inputs) {
     step.scalars.push_back(slot_of[fusion.inputs[input].value]);

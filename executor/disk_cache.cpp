@@ -54,15 +54,16 @@ bool make_folders(const fs::path& path) {
   return true;
 }
 
-/// What is wrong with the folder itself; empty when it is the user's own, no link, and closed to writes of others.
-std::string folder_problem(const std::string& path) {
+/// What is wrong with the folder itself; empty when it is the user's own (to read from, root's as well), no link, and closed to
+/// writes of others.
+std::string folder_problem(const std::string& path, bool writes = true) {
   struct stat info{};
   if (lstat(path.c_str(), &info) != 0) return fmt::format("{} can't be read: {}", path, std::strerror(errno));
   if (S_ISLNK(info.st_mode)) return path + " is a link";
   if (!S_ISDIR(info.st_mode)) return path + " is not a folder";
-  if (info.st_uid != geteuid()) return path + " belongs to another user";
+  if (info.st_uid != geteuid() && (writes || info.st_uid != 0)) return path + " belongs to another user";
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return fmt::format("{} can be written by other users (chmod 700 {} closes it)", path, path);
-  if (access(path.c_str(), R_OK | W_OK | X_OK) != 0) return path + " can't be read and written";
+  if (access(path.c_str(), R_OK | X_OK | (writes ? W_OK : 0)) != 0) return path + (writes ? " can't be read and written" : " can't be read");
   return {};
 }
 
@@ -85,6 +86,25 @@ std::string usable(std::string wanted, std::string& why) {
   return why.empty() ? real.string() : std::string();
 }
 
+/// The key and the payload of an entry's text; nullopt when it is cut short or damaged.
+/// Layout: magic, key size, key, payload hash, payload.
+std::optional<std::pair<std::string_view, std::string_view>> parts_of(std::string_view text) {
+  if (!text.starts_with(kMagic)) return std::nullopt;
+  text.remove_prefix(kMagic.size());
+  std::uint64_t size = 0;
+  ir::Hash128 hash;
+  if (text.size() < sizeof size + sizeof hash) return std::nullopt;
+  std::memcpy(&size, text.data(), sizeof size);
+  text.remove_prefix(sizeof size);
+  if (size > text.size() - sizeof hash) return std::nullopt;
+  const std::string_view key = text.substr(0, size);
+  text.remove_prefix(size);
+  std::memcpy(&hash, text.data(), sizeof hash);
+  text.remove_prefix(sizeof hash);
+  if (!(ir::hash_bytes(text) == hash)) return std::nullopt;
+  return std::pair(key, text);
+}
+
 std::string file_name(std::string_view key) { return ir::to_hex(ir::hash_bytes(key)); }
 
 std::optional<std::string> read_own_file(const std::string& path) {
@@ -92,7 +112,7 @@ std::optional<std::string> read_own_file(const std::string& path) {
   if (file < 0) return std::nullopt;
   struct stat info{};
   std::optional<std::string> out;
-  if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 022) == 0) {
+  if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && (info.st_uid == geteuid() || info.st_uid == 0) && (info.st_mode & 022) == 0) {
     std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
     std::size_t at = 0;
     while (at < bytes.size()) {
@@ -115,23 +135,40 @@ DiskCache::DiskCache(const std::string& folder) {
   if (!on()) problem_ = fmt::format("the kernel cache on disk is off: {}; set FXFUSER_CACHE_DIR to a folder of your own that others can't write", why);
 }
 
+DiskCache DiskCache::read_only(const std::string& folder) {
+  DiskCache out;
+  std::string wanted = folder;
+  while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
+  std::string why = folder_problem(wanted, false);
+  std::error_code error;
+  const fs::path real = why.empty() ? fs::canonical(wanted, error) : fs::path();
+  if (error) why = wanted + " can't be resolved";
+  if (why.empty()) why = unsafe_component(real.parent_path());
+  if (why.empty()) out.folder_ = real.string();
+  else out.problem_ = "no kernels are loaded from there: " + why;
+  return out;
+}
+
 std::optional<std::string> DiskCache::load(std::string_view key) const {
   if (!on()) return std::nullopt;
   const auto text = read_own_file(folder_ + "/" + file_name(key) + ".bin");
-  if (!text || !text->starts_with(kMagic)) return std::nullopt;
-  // magic, key size, key, payload hash, payload
-  std::string_view rest = std::string_view(*text).substr(kMagic.size());
-  std::uint64_t size = 0;
-  ir::Hash128 hash;
-  if (rest.size() < sizeof size + sizeof hash) return std::nullopt;
-  std::memcpy(&size, rest.data(), sizeof size);
-  rest.remove_prefix(sizeof size);
-  if (size != key.size() || rest.size() < size + sizeof hash || rest.substr(0, size) != key) return std::nullopt;
-  rest.remove_prefix(size);
-  std::memcpy(&hash, rest.data(), sizeof hash);
-  rest.remove_prefix(sizeof hash);
-  if (!(ir::hash_bytes(rest) == hash)) return std::nullopt;  // cut short or damaged
-  return std::string(rest);
+  const auto parts = text ? parts_of(*text) : std::nullopt;
+  return parts && parts->first == key ? std::optional<std::string>(parts->second) : std::nullopt;
+}
+
+std::vector<std::string> DiskCache::keys() const {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    if (entry.path().extension() == ".bin") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> out;
+  for (const fs::path& file : files) {
+    const auto text = read_own_file(file.string());
+    if (const auto parts = text ? parts_of(*text) : std::nullopt) out.emplace_back(parts->first);
+  }
+  return out;
 }
 
 void DiskCache::store(std::string_view key, std::string_view bytes) const {

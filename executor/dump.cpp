@@ -91,6 +91,12 @@ void dump_lowered(const LoweredGraph& lowered, const Options& options) {
   print(text);
 }
 
+void dump_definition(Session& session, const LoweredGraph& lowered, const partitioner::Partition& partition, const std::vector<ir::TensorMeta>& metas, const Options& options) {
+  if (!wants(options, "python_definition")) return;
+  if (session.group_printer) print(session.group_printer(lowered.graph, partition, metas, ++session.printed_groups));
+  else print("# python_definition: this program has no printer of definitions");
+}
+
 void dump_group(const GroupPlan& group, const codegen::ArchInfo& arch, const Options& options) {
   if (wants(options, "fusion_ir")) print(ir::print(group.canonical));
   for (std::size_t i = 0; i < group.sources.size(); ++i) {

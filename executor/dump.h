@@ -9,6 +9,8 @@
 namespace fxfuser::executor {
 
 void dump_lowered(const LoweredGraph& lowered, const Options& options);
+/// A partition as a definition, as it is planned on exact metas of its inputs.
+void dump_definition(Session& session, const LoweredGraph& lowered, const partitioner::Partition& partition, const std::vector<ir::TensorMeta>& metas, const Options& options);
 /// A group on exact metas; of one that was refused only the graph.
 void dump_group(const GroupPlan& group, const codegen::ArchInfo& arch, const Options& options);
 void dump_plan(const Plan& plan, const Options& options);

@@ -55,19 +55,19 @@ std::string KernelCache::key_of(const KernelSource& source, int sm) {
   const std::tuple wanted(source.target, source.eager_rounding, source.target == Target::Cuda ? sm : 0);
   const std::lock_guard<std::mutex> lock(mutex_);
   std::string& prefix = prefixes_[wanted];
-  if (prefix.empty()) prefix = key_prefix(source, sm);
+  if (prefix.empty()) prefix = key_prefix(source.target, source.eager_rounding, sm);
   return prefix + source.text;
 }
 
-std::string KernelCache::key_prefix(const KernelSource& source, int sm) const {
+std::string KernelCache::key_prefix(Target target, bool eager_rounding, int sm) const {
   std::string key = kVersion;
-  if (source.target == Target::Cuda && emulation_) {
+  if (target == Target::Cuda && emulation_) {
     key += fmt::format("\nemulated {} {}\n{}", ir::to_hex(ir::hash_bytes(emulation_->machine)), ir::to_hex(ir::hash_bytes(codegen::cuda_library())), joined(emulation_->flags));
-  } else if (source.target == Target::Cuda) {
-    key += fmt::format("\ncuda {}\nnvrtc {}\n{}", ir::to_hex(ir::hash_bytes(codegen::cuda_prelude())), codegen::Nvrtc::version(), joined(codegen::Nvrtc::flags(sm, source.eager_rounding)));
+  } else if (target == Target::Cuda) {
+    key += fmt::format("\ncuda {}\nnvrtc {}\n{}", ir::to_hex(ir::hash_bytes(codegen::cuda_prelude())), codegen::Nvrtc::version(), joined(codegen::Nvrtc::flags(sm, eager_rounding)));
   } else {
     key += fmt::format("\nhost {}\n{} {}\n{}\n{}", ir::to_hex(ir::hash_bytes(codegen::host_prelude())), joined(codegen::HostCompiler::command()), codegen::HostCompiler::version(),
-                       joined(codegen::HostCompiler::flags(source.eager_rounding)), codegen::HostCompiler::cpu_features());
+                       joined(codegen::HostCompiler::flags(eager_rounding)), codegen::HostCompiler::cpu_features());
   }
   return key + "\n";
 }
@@ -94,13 +94,31 @@ void KernelCache::trim() {
     --at;
     if (at->kernel.use_count() > 1) continue;
     entries_.erase(at->key);
+    lines_.add(LogTopic::Cache, fmt::format("dropped {}: no plan holds it and the cache is full", at->kernel->name()));
     at = order_.erase(at);
   }
 }
 
+std::optional<std::string> KernelCache::stored(const std::string& key, std::string& where) const {
+  std::vector<DiskCache> places = {disk_};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    places.insert(places.end(), packs_.begin(), packs_.end());
+  }
+  for (const DiskCache& place : places) {
+    if (auto bytes = place.load(key)) {
+      where = place.folder();
+      return bytes;
+    }
+  }
+  return std::nullopt;
+}
+
 std::shared_ptr<CompiledKernel> KernelCache::load(const std::string& key, const KernelSource& source) {
-  auto bytes = disk_.load(key);
+  std::string where;
+  auto bytes = stored(key, where);
   if (!bytes) return nullptr;
+  lines_.add(LogTopic::Cache, fmt::format("loaded {} from {}", source.name, where));
   const bool on_host = source.target == Target::Host || emulation_;
   auto kernel = std::make_shared<CompiledKernel>(source.target, source.name, on_host ? LoadedImage::host(*bytes) : LoadedImage::cuda(std::move(*bytes)));
   remember(key, kernel);
@@ -111,6 +129,7 @@ std::shared_ptr<CompiledKernel> KernelCache::load(const std::string& key, const 
 
 std::vector<std::shared_ptr<CompiledKernel>> KernelCache::find_present(const std::vector<const KernelSource*>& sources, int sm) {
   std::vector<std::shared_ptr<CompiledKernel>> out;
+  const FlushLines flush(lines_);
   for (const KernelSource* source : sources) {
     const std::string key = key_of(*source, sm);
     std::shared_ptr<CompiledKernel> kernel = find(key);
@@ -153,6 +172,7 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::get(const std::vector<
     counters_.memory_hits += sources.size();
     return out;
   }
+  const FlushLines flush(lines_);  // after the lock
   const std::lock_guard<std::mutex> alone(compiling_);
   Missing host, cuda;
   std::set<std::string> chosen;
@@ -204,6 +224,7 @@ void KernelCache::compile_host(Missing missing, CompileProgress& progress) {
         for (const auto& item : mine) {
           remember(item.first, std::make_shared<CompiledKernel>(item.second->target, item.second->name, image));
           disk_.store(item.first, binary.bytes);
+          lines_.add(LogTopic::Compile, fmt::format("compiled {} for the host in {:.3f} s{}", item.second->name, binary.seconds, mine.size() > 1 ? fmt::format(" with {} others", mine.size() - 1) : ""));
         }
         progress.add(mine.size());
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -221,6 +242,7 @@ void KernelCache::compile_cuda(const Missing& missing, int sm, CompileProgress& 
       if (load(key, *source) == nullptr) {
         codegen::Binary binary = codegen::Nvrtc::compile(source->name, source->text, sm, source->eager_rounding);
         disk_.store(key, binary.bytes);
+        lines_.add(LogTopic::Compile, fmt::format("compiled {} for sm_{} in {:.3f} s", source->name, sm, binary.seconds));
         remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(binary.bytes))));
         const std::lock_guard<std::mutex> lock(mutex_);
         ++counters_.compiles;
@@ -229,6 +251,53 @@ void KernelCache::compile_cuda(const Missing& missing, int sm, CompileProgress& 
       progress.add(1);
     });
   });
+}
+
+std::size_t KernelCache::fill(const std::vector<const KernelSource*>& sources, int sm, const DiskCache& pack) {
+  std::map<std::string, const KernelSource*> wanted;
+  for (const KernelSource* source : sources) wanted.emplace(key_of(*source, sm), source);
+  const Missing kernels(wanted.begin(), wanted.end());
+  const FlushLines flush(lines_);
+  in_parallel(kernels.size(), 8, [&](std::size_t i) {
+    const auto& [key, source] = kernels[i];
+    if (pack.load(key)) return;
+    std::string where;
+    auto bytes = stored(key, where);
+    if (!bytes) {
+      const bool host = source->target == Target::Host || emulation_;
+      codegen::Binary binary = host ? host_binary({kernels[i]}) : codegen::Nvrtc::compile(source->name, source->text, sm, source->eager_rounding);
+      lines_.add(LogTopic::Compile, fmt::format("compiled {} for {} in {:.3f} s", source->name, host ? "the host" : fmt::format("sm_{}", sm), binary.seconds));
+      bytes = std::move(binary.bytes);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++counters_.compiles;
+      counters_.compile_seconds += binary.seconds;
+    }
+    pack.store(key, *bytes);
+    FXF_CHECK(pack.load(key).has_value(), Runtime, "{} can't be written to {}", source->name, pack.folder());
+  });
+  return kernels.size();
+}
+
+std::size_t KernelCache::add_pack(const std::string& folder, int sm) {
+  DiskCache pack = DiskCache::read_only(folder);
+  FXF_CHECK(pack.on(), Value, "{}", pack.problem());
+  std::vector<std::string> here;
+  for (const bool rounding : {false, true}) {
+    here.push_back(key_prefix(Target::Host, rounding, 0));
+    if (sm > 0 && codegen::Nvrtc::available()) here.push_back(key_prefix(Target::Cuda, rounding, sm));
+  }
+  const std::vector<std::string> keys = pack.keys();
+  const auto fits = [&](const std::string& key) { return std::any_of(here.begin(), here.end(), [&](const std::string& prefix) { return key.starts_with(prefix); }); };
+  const auto count = static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), fits));
+  FXF_CHECK(!keys.empty(), Value, "{} holds no compiled kernels", pack.folder());
+  FXF_CHECK(count > 0, Value, "none of the {} kernels in {} was made for this library, compiler, processor and device; one was made for:\n{}\nhere it is:\n{}", keys.size(), pack.folder(),
+            keys[0].substr(0, std::min(keys[0].find("extern"), keys[0].find("FXF_KERNEL"))), here.back());
+  ++version_;
+  lines_.add(LogTopic::Cache, fmt::format("{} of the {} kernels in {} can be used here", count, keys.size(), pack.folder()));
+  const FlushLines flush(lines_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  packs_.push_back(std::move(pack));
+  return count;
 }
 
 CacheCounters KernelCache::counters() const {

@@ -20,6 +20,7 @@
 #include "executor/compile_progress.h"
 #include "executor/compiled_kernel.h"
 #include "executor/disk_cache.h"
+#include "executor/log.h"
 
 namespace fxfuser::executor {
 
@@ -42,6 +43,12 @@ class KernelCache {
   /// Why a kernel did not compile in the background; empty when it was not tried.
   std::string failure(const codegen::KernelSource& source, int sm);
   void remember_failure(const codegen::KernelSource& source, int sm, std::string why);
+  /// Compiles what the folder `pack` lacks, as for the cache folder; nothing is loaded. The number of different kernels.
+  std::size_t fill(const std::vector<const codegen::KernelSource*>& sources, int sm, const DiskCache& pack);
+  /// See Service::load_pack; `sm` is 0 without a device.
+  std::size_t add_pack(const std::string& folder, int sm);
+  /// Where lines for the log gather.
+  PendingLines& lines() { return lines_; }
   /// Grows whenever what is present may have changed.
   std::uint64_t version() const { return version_; }
   CacheCounters counters() const;
@@ -68,12 +75,16 @@ class KernelCache {
   /// Several kernels a run of the host compiler.
   void compile_host(Missing missing, CompileProgress& progress);
   codegen::Binary host_binary(const Missing& kernels) const;
+  /// Of the cache folder, else of a pack.
+  std::optional<std::string> stored(const std::string& key, std::string& where) const;
   void compile_cuda(const Missing& missing, int sm, CompileProgress& progress);
   /// Everything that changes bytes; what comes before the text is the same for all kernels of a kind and is made once.
   std::string key_of(const codegen::KernelSource& source, int sm);
-  std::string key_prefix(const codegen::KernelSource& source, int sm) const;
+  std::string key_prefix(codegen::Target target, bool eager_rounding, int sm) const;
 
   DiskCache disk_;
+  std::vector<DiskCache> packs_;
+  PendingLines lines_;
   const std::size_t capacity_;
   std::optional<codegen::Emulation> emulation_;
   mutable std::mutex mutex_;

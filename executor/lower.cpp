@@ -93,9 +93,10 @@ LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
 }
 
 GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t index, const std::vector<ir::TensorMeta>& metas,
-                     const std::vector<int>& alignment, const Options& options, const std::vector<std::optional<std::int64_t>>& numbers) {
+                     const std::vector<int>& alignment, const Options& options, const std::vector<std::optional<std::int64_t>>& numbers, const codegen::ArchInfo* machine) {
   GroupPlan out;
   const Partition& partition = lowered.partitions[index];
+  if (!options.dump.empty()) dump_definition(session, lowered, partition, metas, options);
   try {
     out.canonical = partitioner::simplify(partitioner::decompose(lowered.graph, partition, metas, session.ops, numbers));
   } catch (const Error& error) {
@@ -103,7 +104,7 @@ GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t 
     out.refusal = partitioner::Reason{partitioner::ReasonCode::Argument, error.what()};
     return out;
   }
-  const codegen::ArchInfo arch = session.arch(partition.device);
+  const codegen::ArchInfo arch = machine != nullptr ? *machine : session.arch(partition.device);
   codegen::ScheduleOptions scheduling;
   scheduling.deterministic = options.deterministic;
   scheduling.input_alignment = alignment;  // by input of the canonical graph

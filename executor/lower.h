@@ -41,9 +41,9 @@ struct GroupPlan {
 };
 
 /// decompose -> simplify -> segment -> schedule -> emit, on the exact metas of the partition's inputs, and on those numbers among
-/// them that the plan's key holds. Shapes that eager refuses
+/// them that the plan's key holds, for the partition's device or another `machine`. Shapes that eager refuses
 /// and forms that no decomposition takes become a refusal.
 GroupPlan plan_group(Session& session, const LoweredGraph& lowered, std::size_t partition, const std::vector<ir::TensorMeta>& metas,
-                     const std::vector<int>& alignment, const Options& options, const std::vector<std::optional<std::int64_t>>& numbers = {});
+                     const std::vector<int>& alignment, const Options& options, const std::vector<std::optional<std::int64_t>>& numbers = {}, const codegen::ArchInfo* machine = nullptr);
 
 }  // namespace fxfuser::executor

@@ -15,7 +15,7 @@ std::span<const OptionWord> dump_words() {
       {"partition", "the graph and its groups"},
       {"plan", "the steps that a call runs"},
       {"ptx", "each CUDA kernel as PTX"},
-      {"python_definition", "a FusionDefinition as Python that makes it again"},
+      {"python_definition", "a FusionDefinition, and each group of a graph, as Python that makes it again"},
       {"sass", "each CUDA kernel as machine code (needs nvdisasm from a CUDA toolkit)"},
       {"scheduler_params", "the schedule of each kernel"},
       {"segmented_fusion", "what each kernel of a group computes"},

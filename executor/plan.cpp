@@ -34,8 +34,8 @@ Word scalar_word(const c10::IValue& value, ir::DType dtype) {
 }
 
 bool guards_hold(const LaunchStep& step, const Slots& slots) {
-  for (std::size_t i = 0; i < step.pointers.size(); ++i) {
-    if (step.guarded[i] && !has_meta(slots[step.pointers[i]].toTensor(), step.expected[i])) return false;
+  for (const LaunchStep::Expected& expected : step.expected) {
+    if (!has_meta(slots[expected.slot].toTensor(), expected.meta)) return false;
   }
   return true;
 }
@@ -150,17 +150,52 @@ struct Runner {
 }  // namespace
 
 bool run_step(const Step& step, Slots& slots, RunCounters& counters) {
-  at::RecordFunction guard(at::RecordScope::FUNCTION);
-  if (guard.isActive()) guard.before(step.name);
   counters.origin = step.origin;
+  auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+  if (!callbacks) [[likely]] return std::visit(Runner{slots, counters}, step.what);  // no profiler: not even the guard is made
+  at::RecordFunction guard(std::move(*callbacks));
+  guard.before(step.name);
   return std::visit(Runner{slots, counters}, step.what);
 }
 
+std::int64_t bytes_of(const ir::TensorMeta& meta) { return meta.numel() * ir::itemsize(meta.dtype); }
+
 std::int64_t tensor_bytes(const LaunchStep& step) {
-  const auto size = [](const ir::TensorMeta& meta) { return meta.numel() * ir::itemsize(meta.dtype); };
-  std::int64_t bytes = 0;
-  for (const ir::TensorMeta& meta : step.expected) bytes += size(meta);
-  for (const TensorOutput& output : step.outputs) bytes += size(output.meta);
+  std::int64_t bytes = step.input_bytes;
+  for (const TensorOutput& output : step.outputs) bytes += bytes_of(output.meta);
+  return bytes;
+}
+
+namespace {
+
+template <typename T>
+std::size_t heap_bytes(const std::vector<T>& items) {
+  return items.capacity() == 0 ? 0 : items.capacity() * sizeof(T) + 16;
+}
+std::size_t heap_bytes(const ir::TensorMeta& meta) { return heap_bytes(meta.sizes) + heap_bytes(meta.strides); }
+
+std::size_t heap_bytes(const LaunchStep& step) {
+  std::size_t bytes = heap_bytes(step.pointers) + heap_bytes(step.expected) + heap_bytes(step.scalars) + heap_bytes(step.scalar_types) + heap_bytes(step.outputs) + heap_bytes(step.ints) +
+                      heap_bytes(step.launches) + heap_bytes(step.entries);
+  for (const LaunchStep::Expected& expected : step.expected) bytes += heap_bytes(expected.meta);
+  for (const TensorOutput& output : step.outputs) bytes += heap_bytes(output.meta);
+  for (const codegen::LaunchConfig& launch : step.launches) bytes += launch.entry.capacity() + 16;
+  return bytes;
+}
+
+std::size_t heap_bytes(const Step& step) {
+  const std::size_t bytes = step.name.capacity() + 16 + heap_bytes(step.free_after);
+  if (const auto* launch = std::get_if<LaunchStep>(&step.what)) return bytes + heap_bytes(*launch);
+  if (const auto* view = std::get_if<ViewStep>(&step.what)) return bytes + heap_bytes(view->sizes) + heap_bytes(view->strides);
+  if (const auto* aten = std::get_if<AtenStep>(&step.what)) return bytes + aten->call.heap_bytes();
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t bytes_of(const Plan& plan) {
+  std::size_t bytes = sizeof plan + heap_bytes(plan.steps) + heap_bytes(plan.outputs);
+  for (const Step& step : plan.steps) bytes += heap_bytes(step);
   return bytes;
 }
 

@@ -31,12 +31,16 @@ class Plan {
   std::optional<std::uint32_t> run(Slots& slots, RunCounters& counters) const;
 };
 
+/// A tensor's elements by their size.
+std::int64_t bytes_of(const ir::TensorMeta& meta);
 /// Elements by their size, over the tensors that a launch reads and writes by pointer.
 std::int64_t tensor_bytes(const LaunchStep& step);
 /// Runs one step; false when a guard does not hold (nothing was done then).
 bool run_step(const Step& step, Slots& slots, RunCounters& counters);
 /// Sets free_after of every step: slots that nothing later reads. Inputs and outputs of the graph are never freed.
 void set_lifetimes(Plan& plan, const std::vector<bool>& keep);
+/// What a plan takes in memory, about.
+std::size_t bytes_of(const Plan& plan);
 /// See Plan::brief.
 bool is_brief(const Plan& plan);
 /// What a step reads and writes.

@@ -6,6 +6,7 @@ namespace fxfuser::executor {
 namespace {
 
 constexpr std::size_t kMaxPlans = 256;
+constexpr std::size_t kMaxBytes = 16u << 20;  // of one program's plans, beside the latest
 
 std::size_t hash_of(const SignatureWords& words) {
   std::uint64_t hash = 0x9e3779b97f4a7c15ull;
@@ -39,20 +40,34 @@ std::shared_ptr<const Plan> PlanCache::find(const SignatureWords& signature, con
   return is_current(*found->plan, kernels) ? found->plan : nullptr;
 }
 
+std::optional<PlanKey> PlanCache::latest() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.empty()) return std::nullopt;
+  return PlanKey{entries_.front().signature, entries_.front().options};
+}
+
 void PlanCache::remember(const SignatureWords& signature, const Options& options, std::shared_ptr<const Plan> plan) {
   const std::size_t hash = hash_of(signature);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const Position known = position_of(hash, signature, options); known != entries_.end()) {
+    bytes_ += bytes_of(*plan) - known->bytes;
+    known->bytes = bytes_of(*plan);
     known->plan = std::move(plan);
     entries_.splice(entries_.begin(), entries_, known);
-    return;
+  } else {
+    const std::size_t bytes = bytes_of(*plan);
+    bytes_ += bytes;
+    entries_.push_front({hash, {signature.begin(), signature.end()}, options, std::move(plan), bytes});
+    by_hash_.emplace(hash, entries_.begin());
   }
-  entries_.push_front({hash, {signature.begin(), signature.end()}, options, std::move(plan)});
-  by_hash_.emplace(hash, entries_.begin());
-  if (entries_.size() <= kMaxPlans) return;
+  while (entries_.size() > 1 && (entries_.size() > kMaxPlans || bytes_ > kMaxBytes)) drop_oldest();
+}
+
+void PlanCache::drop_oldest() {
   const Position oldest = std::prev(entries_.end());
   const auto [first, last] = by_hash_.equal_range(oldest->hash);
   by_hash_.erase(std::find_if(first, last, [&](const auto& item) { return item.second == oldest; }));
+  bytes_ -= oldest->bytes;
   entries_.pop_back();
 }
 

@@ -115,8 +115,9 @@ bool PlanGraph::run(const Call& call, std::vector<c10::IValue>& outputs, RunCoun
   std::string why;
   if (call.capture == nullptr) why = "this host program can't capture";
   else if (captured_ == nullptr) why = step_problem(call.plan);  // a plan never changes: once captured it needs no second look
-  const auto device = why.empty() ? device_of(call.inputs, why) : std::nullopt;
-  if (!device) {
+  if (why.empty() && !device_) device_ = device_of(call.inputs, why);  // the plan's key holds the inputs' kinds and devices
+  const auto device = device_;
+  if (!why.empty() || !device) {
     refused_ = true;
     note_ = "runs plainly: " + why;
     return false;

@@ -60,6 +60,7 @@ class PlanGraph {
   std::vector<const void*> seen_;  // by input, of the last plain run
   std::vector<bool> moved_;        // by input
   int captures_ = 0;
+  std::optional<c10::Device> device_;  // of all inputs, once known
   std::unique_ptr<Captured> captured_;
   bool refused_ = false;
   std::string note_ = "not captured yet: the first calls run plainly";

@@ -249,8 +249,13 @@ RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> 
   const Unlocked unlocked(brief ? nullptr : lock);
   if (session_.recording) call.counters.kernels = &call.names;
   std::string miss;
-  if (plan != nullptr) miss = run_plan(*plan, call);
-  else miss = run_miss(call, result);
+  if (plan != nullptr) {
+    miss = run_plan(*plan, call);
+  } else {
+    const std::optional<PlanKey> before = session_.log != nullptr ? plans_.latest() : std::nullopt;
+    miss = run_miss(call, result);
+    if (session_.log != nullptr) tell_miss(miss, before, call);
+  }
   session_.count_call(miss);
   session_.count_steps({call.counters.launches_cuda, call.counters.launches_host, call.counters.aten_steps, call.counters.view_steps, call.counters.missing_kernels, call.counters.graph_replays}, call.counters.kernels);
   return result;
@@ -320,6 +325,7 @@ void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
   }
   set_lifetimes(plan, keep);
   plan.brief = is_brief(plan);
+  plan.steps.shrink_to_fit();  // kept for long, and for many shapes
   if (call.options.cuda_graph) {
     plan.graph = std::make_shared<PlanGraph>();
     const std::lock_guard<std::mutex> lock(mutex_);

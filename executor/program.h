@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -18,6 +19,7 @@ class ProgramImpl final : public Program {
   RunResult run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock) override;
   void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) override;
   std::string explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) override;
+  std::size_t warm(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view arch, const std::string& pack) override;
 
  private:
   /// Verdicts and partitions of one class; kernels that failed once stay with ATen.
@@ -66,6 +68,11 @@ class ProgramImpl final : public Program {
   void tell_failures(const Class& held, RunResult& result);
   /// True once since the last clear, for each of the things that a program tells of itself.
   bool tell_once(std::atomic<std::uint64_t>& told) const { return told.exchange(session_.telling()) != session_.telling(); }
+  /// A line for the log, and advice when there have been several of a kind. `before`: the key of the plan used before.
+  void tell_miss(const std::string& miss, const std::optional<PlanKey>& before, const Call& call);
+  std::vector<std::string> input_names() const;
+  /// The graph with these metas for its inputs and constants (none: the forecast), moved to a target ("": where it is).
+  ir::Graph with_metas(const std::vector<ir::TensorMeta>& metas, std::string_view target) const;
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;
@@ -78,6 +85,7 @@ class ProgramImpl final : public Program {
   std::mutex mutex_;  // of what follows
   std::weak_ptr<PlanGraph> last_graph_;  // of the plan made last under `cuda_graph`
   std::list<std::pair<std::string, std::shared_ptr<Class>>> classes_;
+  std::map<std::string, int> misses_;  // by field of the key
 };
 
 }  // namespace fxfuser::executor

@@ -31,6 +31,15 @@ void move_to(ir::Graph& graph, std::string_view target) {
   }
 }
 
+ir::Graph placed(ir::Graph graph, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+  for (std::size_t i = 0; i < metas.size(); ++i) {
+    const ir::ValueId value = i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value;
+    if (graph.values[value].kind == ir::ValueKind::Tensor) graph.values[value].meta = metas[i];
+  }
+  move_to(graph, target);
+  return graph;
+}
+
 struct Kernels {
   Json list = Json::array();
   std::vector<std::string> of_node;                             // kernel name by node, "" where none
@@ -39,20 +48,16 @@ struct Kernels {
 
 }  // namespace
 
+ir::Graph ProgramImpl::with_metas(const std::vector<ir::TensorMeta>& metas, std::string_view target) const { return placed(graph_, metas, target); }
+
 std::string ProgramImpl::explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
-  ir::Graph graph = graph_;
   std::shared_ptr<Class> held;
   {
     // A class that was run already knows the true metas of this program's values.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!classes_.empty() && target.empty() && !metas.empty()) held = classes_.front().second;
   }
-  if (held != nullptr) graph = held->lowered->graph;
-  for (std::size_t i = 0; i < metas.size(); ++i) {
-    const ir::ValueId value = i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value;
-    if (graph.values[value].kind == ir::ValueKind::Tensor) graph.values[value].meta = metas[i];
-  }
-  move_to(graph, target);
+  ir::Graph graph = placed(held != nullptr ? held->lowered->graph : graph_, metas, target);
   Options quiet = options;
   quiet.dump.clear();  // the report says it all
   const LoweredGraph lowered = lower(session_, std::move(graph), quiet);

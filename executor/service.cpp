@@ -124,6 +124,12 @@ class ServiceImpl final : public Service {
   }
   void set_nvrtc_path(std::vector<std::string> folders) override { codegen::Nvrtc::set_search_path(std::move(folders)); }
   void set_graph_capture(std::shared_ptr<GraphCapture> capture) override { session_.graph_capture = std::move(capture); }
+  void set_log(std::shared_ptr<LogSink> sink) override {
+    session_.log = sink;
+    session_.kernels.lines().set_sink(std::move(sink));
+  }
+  std::size_t load_pack(const std::string& folder) override { return session_.kernels.add_pack(folder, Driver::available() ? session_.arch({ir::DeviceKind::Cuda, 0}).sm : 0); }
+  void set_group_printer(GroupPrinter printer) override { session_.group_printer = std::move(printer); }
   std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) override { return codegen::Nvrtc::compile(name, text, sm, false).bytes.size(); }
   void emulate_cuda(std::string machine, std::vector<std::string> flags, std::string_view arch) override {
     FXF_CHECK(arch == "toy" || arch == "h200", Value, "arch is '{}'; it can be 'toy' or 'h200'", arch);

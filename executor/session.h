@@ -42,6 +42,14 @@ class Session {
   /// How the host program captures CUDA graphs; null while it has not said. Set once, at load.
   std::shared_ptr<GraphCapture> graph_capture;
 
+  /// How the host program writes a group as a definition; empty while it has not said. Set once, at load.
+  GroupPrinter group_printer;
+  /// Numbers of printed groups, from 1.
+  std::atomic<int> printed_groups{0};
+
+  /// The host program's log; null while there is none.
+  std::shared_ptr<LogSink> log;
+
   /// CPU tensors take CUDA kernels that are emulated (tests).
   void emulate(codegen::Emulation emulation);
 

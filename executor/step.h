@@ -29,8 +29,12 @@ struct LaunchStep {
   codegen::Target target = codegen::Target::Host;
   int device = -1;
   std::vector<SlotId> pointers;            // tensor inputs in parameter order
-  std::vector<ir::TensorMeta> expected;    // their metas; compared where `guarded`
-  std::vector<bool> guarded;               // comes from an ATen step: its meta may differ at the next call
+  struct Expected {
+    SlotId slot = 0;
+    ir::TensorMeta meta;
+  };
+  std::vector<Expected> expected;          // of those that come from an ATen step: their metas may differ at the next call
+  std::int64_t input_bytes = 0;            // elements of the pointers by their size
   std::vector<SlotId> scalars;             // numbers and 0-dim CPU tensors
   std::vector<ir::DType> scalar_types;
   std::vector<TensorOutput> outputs;

@@ -184,6 +184,9 @@ void FusionDefinition::add_output(const Handle& value, const Handle* alias_input
     FXF_CHECK(is_input_[record.alias] && alias_input->kind == ir::ValueKind::Tensor, Runtime, "add_output: alias_input {} is no tensor input of the definition",
               value_name(record.alias, alias_input->kind));
     FXF_CHECK(value.kind == ir::ValueKind::Tensor, Runtime, "add_output: only a tensor can be written into an input");
+    const auto rank = values_[record.value].rank, wanted = values_[record.alias].rank;
+    FXF_CHECK(!rank || rank == wanted, Runtime, "add_output: {} has {} dims, the input {} that it is written into {}", value_name(record.value, value.kind), rank.value_or(0),
+              value_name(record.alias, alias_input->kind), wanted.value_or(0));
   }
   if (!stride_order.empty()) check_stride_order(stride_order, static_cast<std::size_t>(rank(value)));
   record.stride_order = std::move(stride_order);

@@ -124,7 +124,9 @@ std::vector<c10::IValue> run_fusion(Service& service, const OpSource& ops, Fusio
   if (arguments.aten) {
     program->run_aten(values, outputs);
   } else {
-    RunResult result = program->run(arguments.options, values, outputs);
+    executor::Options options = arguments.options;
+    options.dump.erase("python_definition");  // told above, as it was written
+    RunResult result = program->run(options, values, outputs);
     if (result.status == RunStatus::RunOriginal) {
       result.warnings.push_back("the fusion runs op by op, fallback to aten executor: " + result.reason);
       program->run_aten(values, outputs);

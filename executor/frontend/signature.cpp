@@ -117,6 +117,7 @@ std::vector<ir::Attr> overload_arguments(const OpSignature& op, const OpOverload
     const auto at = std::find_if(op.params.begin(), op.params.end(), [&](const SignatureParam& item) { return !param.param.empty() && item.row == param.param; });
     ir::Attr value = at == op.params.end() ? ir::Attr() : args[static_cast<std::size_t>(at - op.params.begin())];
     if (value.is_none() && param.fallback && !(at != op.params.end() && param.optional)) value = *param.fallback;
+    if (at == op.params.end() && value.is_none() && param.kind == ParamKind::Bool && !param.optional) value = false;  // a hint that the row has no use for
     out.push_back(std::move(value));
   }
   return out;

@@ -19,6 +19,7 @@
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/graph.h"
 #include "partitioner/ir/op_table.h"
+#include "partitioner/partition.h"
 
 namespace fxfuser {
 
@@ -78,7 +79,14 @@ class Program {
   /// The report as JSON: nodes with verdicts, partitions, kernels, totals. Metas: exact ones of the inputs, or empty to use
   /// the forecast; nothing is run and no device is needed. `target`: "", "host" or "cuda" (plan for a machine not at hand).
   virtual std::string explain(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) = 0;
+  /// Compiles every kernel that such a call would need into the folder `pack`, without running or loading one: for "host", or for
+  /// an architecture ("sm_90", with all parts of it that are planned for apart). Returns how many kernels there are. Throws
+  /// Error(Value) for another word, Error(Runtime) when a kernel does not compile or the folder can't be used.
+  virtual std::size_t warm(const executor::Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view arch, const std::string& pack) = 0;
 };
+
+/// A group of an imported graph as text, for the dump word python_definition; metas are those of the group's inputs.
+using GroupPrinter = std::function<std::string(const ir::Graph&, const partitioner::Partition&, const std::vector<ir::TensorMeta>& metas, int number)>;
 
 /// A CUDA graph that the host captured; its memory lives as long as this.
 class CapturedGraph {
@@ -94,6 +102,19 @@ class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
   virtual std::unique_ptr<CapturedGraph> capture(int device, const std::function<void()>& body) = 0;
+};
+
+enum class LogTopic : std::uint8_t { Compile, Cache, Guard };
+enum class LogLevel : std::uint8_t { Info, Warning };
+
+/// The host program's log: a line for each compile, each event of the kernel cache and each call that no plan took. Called from
+/// any thread, without locks of ours; never on a call that a plan takes.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  virtual bool wants(LogTopic topic, LogLevel level) = 0;
+  /// Drops what nobody wants.
+  virtual void write(LogTopic topic, LogLevel level, const std::string& line) noexcept = 0;
 };
 
 class Service {
@@ -125,6 +146,14 @@ class Service {
   virtual void set_nvrtc_path(std::vector<std::string> folders) = 0;
   /// How this host program captures CUDA graphs; without it the option `cuda_graph` runs plainly.
   virtual void set_graph_capture(std::shared_ptr<GraphCapture> capture) = 0;
+  /// Where lines for the log go; without it there are none. Once, at load.
+  virtual void set_log(std::shared_ptr<LogSink> sink) = 0;
+  /// Compiled kernels that `Program::warm` left in a folder, as a second place that is read, never written, after the cache
+  /// folder; how many of them fit this library, compiler, processor and device. Throws Error(Value) when none does or the folder
+  /// is not safe to load code from.
+  virtual std::size_t load_pack(const std::string& folder) = 0;
+  /// How this host program writes a group as a definition; without it python_definition prints none of a graph's groups.
+  virtual void set_group_printer(GroupPrinter printer) = 0;
   /// Compiles the text of a CUDA kernel for an architecture (90 for sm_90) without loading it; the size of the image in bytes.
   /// Throws Error(Runtime) with the compiler's log.
   virtual std::size_t compile_cuda(const std::string& name, std::string_view text, int sm) = 0;

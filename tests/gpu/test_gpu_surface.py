@@ -193,3 +193,31 @@ def test_bandwidth_leaves_a_capture_whole(capfd: pytest.CaptureFixture[str]) -> 
     graph.replay()
     torch.cuda.synchronize()
     check_close(out, gm(x), "replayed")
+
+
+def test_a_group_as_a_definition(capfd: pytest.CaptureFixture[str]) -> None:
+    x, weight = cuda(64, 48).half(), cuda(48).half()
+    gm = make_fx(lambda x, weight: torch.softmax(torch.nn.functional.gelu(x * 2) * weight, -1))(x, weight)
+    capfd.readouterr()
+    result = execute(gm, x, weight, executor_parameters={**RAISE, "dump": ["python_definition"]})
+    text = capfd.readouterr().out
+    scope: dict[str, Any] = {"FusionDefinition": FusionDefinition, "DataType": fxfuser.DataType, "torch": torch}
+    exec(text, scope)  # noqa: S102
+    with FusionDefinition() as fd:
+        next(scope[name] for name in scope if name.startswith("fusion_group"))(fd)
+    before = launches()
+    (again,) = fd.execute([x, weight], strict=True)
+    assert launches() > before
+    check_close(again, result, text)
+
+
+def test_a_pack_made_without_loading_serves_the_device(tmp_path: Path) -> None:
+    x = cuda(96, 40)
+    gm = make_fx(lambda x: torch.softmax(x * 1.65625, -1).sum(0))(x)
+    major, minor = torch.cuda.get_device_capability()
+    count = fxfuser.warm(gm, tmp_path / "pack", arch=f"sm_{major}{minor}")
+    fxfuser.clear_caches(disk=True)
+    assert fxfuser.load_cache(tmp_path / "pack") == count
+    before = fxfuser.stats()["compiles"]
+    assert ran(gm, x) > 0
+    assert fxfuser.stats()["compiles"] == before

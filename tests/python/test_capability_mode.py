@@ -169,6 +169,24 @@ def test_skip_ops() -> None:
     assert targets(trace(torch.sigmoid, X, skip_ops=("prims.exp.default",))) == ["aten.sigmoid"]
 
 
+def test_skip_ops_is_no_string() -> None:
+    for mode in (TorchRefsNvfuserCapabilityMode, NvfuserPrimsMode):
+        with pytest.raises(TypeError, match=r"skip_ops is a collection of names, not one string: \('torch.sin',\)"):
+            mode(skip_ops="torch.sin")
+
+
+def test_modes_nest_and_end_with_what_raises() -> None:
+    mode = TorchRefsNvfuserCapabilityMode()
+    with mode, mode, TorchRefsNvfuserCapabilityMode(skip_ops=("torch.sin",)):
+        assert targets(make_fx(lambda x: torch.cos(x) + torch.softmax(x, -1))(X)).count("nvprims.cos") == 1
+    with mode, mode:
+        assert targets(make_fx(torch.cos)(X)) == ["nvprims.cos"]
+        with pytest.raises(KeyError):
+            make_fx(lambda x: {}[torch.sin(x)])(X)
+        assert "nvprims.var_mean" in targets(make_fx(lambda x: F.layer_norm(x, (8,)))(X))
+    assert targets(make_fx(torch.cos)(X)) == ["aten.cos"]
+
+
 def test_an_attempt_takes_back_all_that_it_added() -> None:
     """Results that were indexed too: the attempt ends after var_mean and its getitems."""
     gm = trace(lambda x: F.layer_norm(x, (8,)).exp(), X, skip_ops=("prims.rsqrt.default",))

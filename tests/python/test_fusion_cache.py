@@ -82,6 +82,15 @@ def test_the_cache_is_bounded_and_forgets_what_was_used_longest_ago() -> None:
         FusionCache.get(max_fusions=0)
 
 
+def test_numbers_that_are_no_size_and_no_id() -> None:
+    for size in (0, -1):
+        with pytest.raises(ValueError, match="holds at least one"):
+            FusionCache.get(max_fusions=size)
+    for make in (Fusion, FusionDefinition):
+        with pytest.raises(RuntimeError, match="Invalid fusion id! There is no fusion -1"):
+            make(-1)
+
+
 def test_counts_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     scaled(1.0), scaled(1.0), scaled(2.0)
     FusionCache.get().print_stats()

@@ -362,6 +362,7 @@ ERRORS: list[tuple[str, Callable[[FusionDefinition], Any], type[Exception], str]
     ("an output shape of lower rank", lambda fd: fd.ops.broadcast_in_dim(fd.define_tensor(2), [2], [0, 1]), RuntimeError, "greater-then-or-equal"),
     ("broadcast flags that don't fit", lambda fd: fd.ops.broadcast(fd.define_tensor(2), [True, False]), RuntimeError, "1 dims are not broadcast, the tensor has 2"),
     ("alias of a result", lambda fd: fd.add_output(fd.define_tensor(1), alias_input=fd.ops.neg(fd.define_tensor(1))), RuntimeError, "alias_input T2 is no tensor input"),
+    ("an alias of another rank", lambda fd: [fd.add_output(fd.ops.sum(x, [0]), alias_input=x) for x in [fd.define_tensor(2)]], RuntimeError, "T1 has 1 dims, the input T0 that it is written into 2"),
     ("an output that is no handle", lambda fd: fd.add_output(3), TypeError, "add_output takes a Tensor or Scalar"),
     ("a seeded random op", lambda fd: fd.ops.uniform(0.0, 1.0, [4], 7), NotImplementedError, "torch's generator"),
 ]

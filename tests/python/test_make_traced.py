@@ -162,3 +162,29 @@ def test_errors_are_the_functions_own() -> None:
         traced(torch.randn(3), torch.randn(4))
     with pytest.raises(ValueError, match="aten.*nvfuser"):
         traced(torch.randn(3), torch.randn(3), executor="other")
+
+
+def test_what_a_function_writes_is_written_once(launches: Launches) -> None:
+    """Tracing must not run it on the caller's tensors: arguments, what it closes over, and buffers of a module."""
+    kept = torch.zeros(3)
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        kept.add_(1)
+        return x.mul_(2).exp() * 0.5
+
+    x = torch.rand(3)
+    before, traced = x.clone(), make_traced(fn)
+    for call in (1, 2):
+        result = traced(x, executor="nvfuser")
+        torch.testing.assert_close(x, before * 2**call)
+        torch.testing.assert_close(result, x.exp() * 0.5)
+        torch.testing.assert_close(kept, torch.full((3,), float(call)))
+    norm = torch.nn.BatchNorm1d(4)
+    make_traced(norm)(torch.rand(5, 4), executor="nvfuser")
+    assert norm.num_batches_tracked == 1
+    assert launches() > 0
+
+
+def test_an_argument_that_cannot_be_hashed_is_named() -> None:
+    with pytest.raises(TypeError, match="one can't be hashed: unhashable type: 'set'"):
+        make_traced(lambda x, words: x * len(words))(torch.rand(3), {"a", "b"})

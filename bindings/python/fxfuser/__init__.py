@@ -15,6 +15,7 @@ from fxfuser import _C as _C  # noqa: E402  (the torch check must come first)
 from fxfuser import _setup  # noqa: E402
 from fxfuser._C import CompiledGraph  # noqa: E402
 from fxfuser.frontend import DataType, Fusion, FusionCache, FusionDefinition  # noqa: E402
+from fxfuser.packs import load_cache, warm  # noqa: E402
 from fxfuser.prepare import prepare  # noqa: E402
 from fxfuser.report import Report, explain  # noqa: E402
 from fxfuser.rows import register_check, register_op  # noqa: E402
@@ -82,6 +83,7 @@ __all__ = [
     "clear_caches",
     "execute",
     "explain",
+    "load_cache",
     "make_traced",
     "prepare",
     "record_kernels",
@@ -89,4 +91,5 @@ __all__ = [
     "register_op",
     "reset_stats",
     "stats",
+    "warm",
 ]

@@ -1,4 +1,4 @@
-"""``python -m fxfuser``: doctor, explain, ops, cache.
+"""``python -m fxfuser``: doctor, explain, warm, ops, cache.
 
 Exit codes: 0; 1 when something is broken or there is nothing to work on; 2 for arguments that can't be used, with one line on stderr.
 """
@@ -73,6 +73,22 @@ def explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def warm(options: argparse.Namespace) -> int:
+    """Compiles the kernels of a saved program into a folder; a GPU need not be there."""
+    import fxfuser
+
+    gm = _saved_module(options.model)
+    try:
+        count = fxfuser.warm(gm, options.out, arch=options.arch)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{options.model} can't be compiled beforehand: {error}") from None
+    except RuntimeError as error:
+        print(f"python -m fxfuser warm: {error}", file=sys.stderr)
+        return 1
+    print(f"{count} kernels for {options.arch} in {options.out}")
+    return 0
+
+
 def ops(options: argparse.Namespace) -> int:
     """The rows of the capability table."""
     from fxfuser import _C
@@ -109,13 +125,17 @@ def cache(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fxfuser", description="fxfuser's tools")
     commands = parser.add_subparsers(dest="command", required=True)
-    run: dict[str, Callable[[Any], int]] = {"doctor": doctor, "explain": explain, "ops": ops, "cache": cache}
+    run: dict[str, Callable[[Any], int]] = {"doctor": doctor, "explain": explain, "warm": warm, "ops": ops, "cache": cache}
     for name, function in run.items():
         command = commands.add_parser(name, help=function.__doc__)
         if name == "explain":
             command.add_argument("model", help="a .pt2 file")
             command.add_argument("--target", default="", choices=["", "host", "cuda"])
             command.add_argument("--json", action="store_true")
+        elif name == "warm":
+            command.add_argument("model", help="a .pt2 file")
+            command.add_argument("--arch", default="host", help="host, or sm_90 and the like")
+            command.add_argument("--out", required=True, help="the folder of the pack")
         elif name == "ops":
             command.add_argument("filter", nargs="?", default="")
         elif name == "cache":

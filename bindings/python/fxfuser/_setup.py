@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.util
+import logging
 import os
 from types import ModuleType
 
@@ -26,4 +27,6 @@ def configure(native: ModuleType) -> None:
     with contextlib.suppress(RuntimeError):
         native.set_nvrtc_path(nvrtc_folders())
         native.use_graph_capture()
+        native.use_group_printer()
+        native.use_loggers([logging.getLogger(f"fxfuser.{topic}") for topic in ("compile", "cache", "guard")])
         atexit.register(native.finish_background)

@@ -41,6 +41,10 @@ def _is_prim(func: Any) -> bool:
     return isinstance(func, torch._ops.OpOverloadPacket) and func._qualified_op_name.startswith("prims::")
 
 
+def _is_nvprim(func: Any) -> bool:
+    return isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)) and str(func).startswith("nvprims.")
+
+
 def _has_tensor(result: Any) -> bool:
     return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(result))
 
@@ -93,6 +97,12 @@ class _Mark:
             node = before
 
 
+def _names(skip_ops: Iterable[str]) -> frozenset[str]:
+    if isinstance(skip_ops, str):
+        raise TypeError(f"skip_ops is a collection of names, not one string: ({skip_ops!r},)")
+    return frozenset(skip_ops)
+
+
 class NvfuserPrimsMode(torch.overrides.TorchFunctionMode):
     """Turns calls of ``torch.ops.prims`` into calls of the nvprims of the same name, where there are such.
 
@@ -105,7 +115,7 @@ class NvfuserPrimsMode(torch.overrides.TorchFunctionMode):
     """
 
     def __init__(self, *, skip_ops: Iterable[str] = ()) -> None:
-        self.skip_ops = frozenset(skip_ops)
+        self.skip_ops = _names(skip_ops)
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> NvfuserPrimsMode:
@@ -135,7 +145,7 @@ class TorchRefsNvfuserCapabilityMode(TorchRefsMode):
     """
 
     def __init__(self, *, skip_ops: Iterable[str] = ()) -> None:
-        self.skip_ops = frozenset(skip_ops) | ALWAYS_SKIPPED
+        self.skip_ops = _names(skip_ops) | ALWAYS_SKIPPED
         super().__init__(strict=False, prims_mode_cls=functools.partial(NvfuserPrimsMode, skip_ops=self.skip_ops))  # type: ignore[arg-type]
         self._attempting = False
         self._refused: set[Any] = set()
@@ -172,7 +182,7 @@ class TorchRefsNvfuserCapabilityMode(TorchRefsMode):
         if self._attempting and (_writes_in_place(func) or _name(func) in self.skip_ops):
             raise _Unsupported
         result = func(*args, **kwargs)
-        if self._attempting and _has_tensor(result) and getattr(func, "namespace", "") != "nvprims":
+        if self._attempting and _has_tensor(result) and not _is_nvprim(func):
             raise _Unsupported
         return result
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
@@ -31,8 +32,11 @@ class _Trace:
             results, self.result_spec = pytree.tree_flatten(fn(*args, **kwargs))
             return results
 
-        with TorchRefsNvfuserCapabilityMode():
-            self.graph = make_fx(function)(tensors)
+        # On fakes: what the function writes to its arguments, or to what it closes over, is written when the graph runs.
+        mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+        stand_ins = [mode.from_tensor(tensor) for tensor in tensors]
+        with mode, TorchRefsNvfuserCapabilityMode():
+            self.graph = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(stand_ins)
 
     def __call__(self, leaves: list[Any], executor: str, parameters: Any) -> Any:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -80,12 +84,15 @@ def make_traced(fn: Callable[..., Any]) -> Callable[..., Any]:
     def traced(*args: Any, executor: str = "aten", executor_parameters: Any = None, **kwargs: Any) -> Any:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        key = (
+        key: Any = (
             spec, tuple(_signature(leaf, False) for leaf in leaves), _sharing(tensors), tuple(tensor.requires_grad for tensor in tensors), torch.is_grad_enabled(),
             torch.get_default_dtype(), _captured(fn),
         )
         with _lock:  # tracing changes global state of torch
-            trace = traces.get(key)
+            try:
+                trace = traces.get(key)
+            except TypeError as error:
+                raise TypeError(f"make_traced tells calls apart by their arguments, and one can't be hashed: {error}") from None
             if trace is None:
                 trace = traces[key] = _Trace(fn, leaves, spec)
                 if len(traces) > _MAX_TRACES:
