@@ -3,7 +3,7 @@
 
 #include "executor/interface/fxfuser.h"
 
-#define FXFUSER_INTERFACE_VERSION "fxfuser-0.1.0/3"
+#define FXFUSER_INTERFACE_VERSION "fxfuser-0.1.0/4"
 
 /// What of the C++ library both sides must have been compiled with.
 #define FXFUSER_ABI_TEXT_OF(value) #value
