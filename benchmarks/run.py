@@ -1,6 +1,6 @@
 """Benchmarks beside eager and torch.compile, in one process: ratios and the share of the measured copy ceiling.
 
-    python benchmarks/run.py cpu|seed|rows|models|compile|shapes|partition|trace|fx|memory [--filter TEXT] [--folder DIR] [--out FILE] [--quick] [--no-peer]
+    python benchmarks/run.py cpu|cpu-models|seed|rows|models|compile|shapes|partition|trace|fx|memory [--filter TEXT] [--folder DIR] [--out FILE] [--quick] [--no-peer]
 """
 
 from __future__ import annotations
