@@ -18,6 +18,7 @@ import fxfuser.fx_import
 import memory
 import torch
 import torch.fx
+from cpu_models import cpu_models
 from model_graphs import MODELS, load_graph, save_all
 from shapes import shapes
 from timing import facts, wall_ms
@@ -155,4 +156,4 @@ def memory_growth(options: argparse.Namespace) -> dict[str, Any]:
 
 
 SETS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"models": models, "fx": replay, "partition": partition, "compile": compile_times, "shapes": shapes, "trace": trace,
-                                                                    "memory": memory_growth}
+                                                                    "memory": memory_growth, "cpu-models": cpu_models}

@@ -32,6 +32,28 @@ def wall_ms(run: Run, device: str, budget_s: float = 0.6, least: int = 7) -> flo
     return statistics.median(times) * 1e3
 
 
+def interleaved_ms(runs: dict[str, Run], budget_s: float = 1.5, least: int = 5) -> dict[str, float]:
+    """Wall time of a call of each on the CPU, in milliseconds: the lower quartile over rounds. A round times every peer once, in
+    turn, so that what else the machine does hits all alike; a short call is repeated until a turn takes some 0.3 ms. Not the
+    median: on a shared machine more than half the turns may wait for a core, which says nothing of the peer."""
+    repeats: dict[str, int] = {}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for name, run in runs.items():
+        run()
+        start = time.perf_counter()
+        run()
+        repeats[name] = max(1, min(200, int(3e-4 / (time.perf_counter() - start))))
+    end = time.perf_counter() + budget_s
+    while min(map(len, times.values())) < least or time.perf_counter() < end:
+        for name, run in runs.items():
+            run()  # the caches hold this peer's data, not the one before's
+            start = time.perf_counter()
+            for _ in range(repeats[name]):
+                run()
+            times[name].append((time.perf_counter() - start) / repeats[name])
+    return {name: sorted(taken)[len(taken) // 4] * 1e3 for name, taken in times.items()}
+
+
 def device_ms(run: Run, repeat: int = 30) -> float:
     """Median device time of a call in milliseconds, by CUDA events, with 256 MB written before each (a cold L2)."""
     flush = torch.empty(256 * 2**20, dtype=torch.int8, device="cuda")

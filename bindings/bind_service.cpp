@@ -26,6 +26,11 @@ py::dict stats_dict() {
   out["kernel_disk_hits"] = stats.disk_hits;
   out["fallbacks"] = stats.fallbacks;
   out["graph_replays"] = stats.graph_replays;
+  py::dict memory;
+  memory["kept_bytes"] = stats.host_kept_bytes;
+  memory["fresh"] = stats.host_fresh_blocks;
+  memory["reused"] = stats.host_reused_blocks;
+  out["host_memory"] = memory;
   out["missing_kernels"] = stats.missing_kernels;
   out["kernels"] = stats.kernels;
   out["miss_reasons"] = stats.miss_reasons;

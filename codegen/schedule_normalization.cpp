@@ -22,6 +22,7 @@ constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least befor
 constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the second where an SM holds one block
 constexpr std::int64_t kReservedShared = 1024, kScratch = 1024;  // of a block: the driver's, and what warps exchange
 constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
+constexpr std::int64_t kHostLongRow = 512;
 
 /// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
 struct RowBytes {
@@ -99,6 +100,12 @@ std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&
   if (!full && reduce_rounds(fusion) <= 1 && !folds_columns(fusion)) return no_schedule("one round of reductions and no output of full size");
   if (folds_columns(fusion)) return refuses_columns(fusion, arch);
   return std::nullopt;
+}
+
+/// Is a special function computed along the rows? Its loop wants the widest vectors that the host has.
+bool has_special(const Fusion& fusion) {
+  return std::any_of(fusion.body.begin(), fusion.body.end(),
+                     [&](const Expr& expr) { return expr.kind == ExprKind::Compute && expr.row->cost_special > 0 && (expr.depends & fusion.reduced_mask()) != 0; });
 }
 
 void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::int64_t block) {
@@ -259,6 +266,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   if (arch.target == Target::Host) {
     s.threads = s.threads_per_row = s.rows_per_block = 1;
     s.grain = host_grain(fusion, fusion.reduced_numel());
+    if (s.inner && fusion.axes.back().size >= kHostLongRow && has_special(fusion)) s.unroll = 2;
     // By the sizes only, so that the result doesn't depend on the number of threads.
     if (folds_columns(fusion)) s.slabs = static_cast<int>(std::clamp<std::int64_t>(iteration_count(fusion) / kHostSlab, 1, std::clamp<std::int64_t>(fusion.kept_numel(), 1, kHostSlabs)));
   } else if (folds_columns(fusion)) {

@@ -104,6 +104,9 @@ void plan_host(const Fusion& fusion, Schedule& s) {
   if (items < kTasks && per_item >= 2 * kSlab)
     s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(per_item / kSlab, kTasks / items), 1, n));
   s.grain = host_grain(fusion, n);
+  // One pass that only folds: twice the sums hide the latency of an addition, where rows are long enough to fill them.
+  constexpr std::int64_t kLongRow = 256;
+  if (s.inner && fusion.axes.back().size >= kLongRow) s.unroll = 2;
 }
 
 Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options) {

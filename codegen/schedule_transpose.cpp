@@ -10,7 +10,10 @@ namespace fxfuser::codegen {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kHostTile = 32;
+constexpr int kHostTile = 64;
+constexpr int kHostLeast = 16;  // an axis that is shorter is not worth a tile
+
+int least_axis(const ArchInfo& arch, int tile) { return arch.target == Target::Host ? kHostLeast : tile; }
 
 int tile_of(const Fusion& fusion, const ArchInfo& arch) {
   if (arch.target == Target::Host) return kHostTile;
@@ -28,12 +31,12 @@ struct Tiling {
 };
 
 /// An axis along which this load is contiguous while the outputs' axis is strided in it; -1 when none.
-int other_axis(const Fusion& fusion, const Expr& load, int output_axis, int tile) {
+int other_axis(const Fusion& fusion, const Expr& load, int output_axis, int least) {
   if (coefficient(load.form, output_axis) == 0 || coefficient(load.form, output_axis) == 1) return -1;
   if (!load.bounds.empty() || !load.indirect.empty()) return -1;
   for (int a = 0; a < static_cast<int>(fusion.axes.size()); ++a)
     if (a != output_axis && load.form.coeff[static_cast<std::size_t>(a)] == 1 &&
-        fusion.axes[static_cast<std::size_t>(a)].size >= tile)
+        fusion.axes[static_cast<std::size_t>(a)].size >= least)
       return a;
   return -1;
 }
@@ -42,7 +45,8 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
   Tiling best;
   const int output_axis = static_cast<int>(fusion.axes.size()) - 1;
   const int tile = tile_of(fusion, arch);
-  if (output_axis < 1 || fusion.axes.back().size < tile) return best;
+  const int least = least_axis(arch, tile);
+  if (output_axis < 1 || fusion.axes.back().size < least) return best;
   std::int64_t best_bytes = 0;
   const std::int64_t room = arch.target == Target::Host ? 0 : arch.shared_per_block;
   for (int axis = 0; axis < output_axis; ++axis) {
@@ -53,7 +57,7 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
       if (expr.kind == ExprKind::Load) ++loads[expr.input];
     for (const Expr& expr : fusion.body) {
       // An input that is read twice, at different places, would need two tiles: it is read as it lies.
-      if (expr.kind != ExprKind::Load || loads[expr.input] != 1 || other_axis(fusion, expr, output_axis, tile) != axis)
+      if (expr.kind != ExprKind::Load || loads[expr.input] != 1 || other_axis(fusion, expr, output_axis, least) != axis)
         continue;
       const std::int64_t size = ir::itemsize(fusion.inputs[expr.input].meta.dtype);
       const std::int64_t needed = static_cast<std::int64_t>(tile) * (tile + 1) * size;

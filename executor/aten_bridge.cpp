@@ -83,6 +83,10 @@ int alignment_of(const at::Tensor& tensor) {
   return address == 0 ? 16 : static_cast<int>(std::min<std::uintptr_t>(address & (~address + 1), 16));
 }
 
+std::int64_t storage_bytes(const ir::TensorMeta& meta) {
+  return static_cast<std::int64_t>(at::detail::computeStorageNbytes(meta.sizes, meta.strides, static_cast<std::size_t>(ir::itemsize(meta.dtype))));
+}
+
 at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, const c10::Device& device) {
   // Without the dispatcher: no mode that could take part is active in a plan, and what is allocated here is written in full.
   if (device.is_cpu()) return at::detail::empty_strided_cpu(sizes, strides, dtype);

@@ -15,6 +15,8 @@ ir::TensorMeta meta_of(const at::Tensor& tensor);
 bool has_meta(const at::Tensor& tensor, const ir::TensorMeta& meta);
 /// Bytes that a pointer is aligned to, at most 16.
 int alignment_of(const at::Tensor& tensor);
+/// Bytes from a tensor's first element to the end of its last.
+std::int64_t storage_bytes(const ir::TensorMeta& meta);
 /// An uninitialised tensor.
 at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, const c10::Device& device);
 

@@ -8,6 +8,7 @@
 #include "executor/aten_bridge.h"
 #include "executor/dump.h"
 #include "executor/dump_launch.h"
+#include "executor/host_memory.h"
 #include "executor/scalar_step.h"
 #include "partitioner/ir/error.h"
 
@@ -256,7 +257,11 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
     step.scalars.push_back(slot_of[fusion.inputs[input].value]);
     step.scalar_types.push_back(fusion.inputs[input].meta.dtype);
   }
-  for (const codegen::FusionOutput& output : fusion.outputs) step.outputs.push_back({slot_of[output.value], output.meta, to_scalar_type(output.meta.dtype), to_device(output.meta.device)});
+  step.kept_bytes = step.device < 0 ? options_.host_memory << 20 : 0;
+  for (const codegen::FusionOutput& output : fusion.outputs) {
+    const std::int64_t bytes = storage_bytes(output.meta);
+    step.outputs.push_back({slot_of[output.value], output.meta, to_scalar_type(output.meta.dtype), to_device(output.meta.device), step.kept_bytes > 0 && bytes >= kLargeBytes ? bytes : 0});
+  }
   step.ints = source.ints;
   step.launches = source.launches;
   step.workspace_bytes = source.workspace_bytes;

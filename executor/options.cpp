@@ -17,6 +17,13 @@ bool as_flag(const std::string& key, const Attr& value) {
   return *flag;
 }
 
+std::int64_t as_count(const std::string& key, const Attr& value, std::int64_t most) {
+  const auto* count = std::get_if<std::int64_t>(&value.v);
+  FXF_CHECK(count != nullptr, Type, "executor_parameters['{}'] must be a whole number", key);
+  FXF_CHECK(*count >= 0 && *count <= most, Value, "executor_parameters['{}'] is {}; it can be 0 to {}", key, *count, most);
+  return *count;
+}
+
 std::vector<std::string> as_words(const std::string& key, const Attr& value) {
   if (const auto* word = std::get_if<std::string>(&value.v)) return split_option_list(*word);
   FXF_CHECK(value.is_list(), Type, "executor_parameters['{}'] must be a list of strings", key);
@@ -64,6 +71,8 @@ const std::vector<OptionRow>& option_rows() {
          o.options.dump = std::move(read.words);
          o.warnings.insert(o.warnings.end(), read.notes.begin(), read.notes.end());
        }},
+      {{"host_memory", "int", "256", "MiB of memory of large CPU outputs that died that are kept for later ones, for a second; 0 leaves all to PyTorch's allocator"},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.host_memory = as_count(k, v, 1 << 20); }},
       {{"on_error", "str", "fallback", "'fallback' sends a fusion that can't be made to ATen with a reason, 'raise' raises it"},
        [](ParsedOptions& o, const std::string& k, const Attr& v) {
          o.options.on_error = as_choice<OnError>(k, v, {{"fallback", OnError::Fallback}, {"raise", OnError::Raise}});

@@ -26,6 +26,7 @@ struct Options {
   OnError on_error = OnError::Fallback;
   bool cuda_graph = false;
   bool deterministic = false;
+  std::int64_t host_memory = 256;  // MiB of CPU outputs that died, kept for later ones; 0: they come from PyTorch's allocator
   bool fma = true;  // false: a product and a sum are rounded each (from the environment)
   std::set<std::string> skip_ops;
   std::set<std::string> dump;

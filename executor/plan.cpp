@@ -11,6 +11,7 @@
 #include "executor/aten_bridge.h"
 #include "executor/driver_api.h"
 #include "executor/dump_launch.h"
+#include "executor/host_memory.h"
 #include "executor/host_parallel.h"
 #include "executor/scalar_step.h"
 #include "partitioner/ir/error.h"
@@ -40,9 +41,15 @@ bool guards_hold(const LaunchStep& step, const Slots& slots) {
   return true;
 }
 
+at::Tensor fresh_output(const TensorOutput& output, std::int64_t kept_bytes) {
+  if (output.large_bytes > 0) return allocate_large(output.meta.sizes, output.meta.strides, output.dtype, output.large_bytes, kept_bytes);
+  return allocate(output.meta.sizes, output.meta.strides, output.dtype, output.device);
+}
+
 at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
   const auto device = step.device >= 0 ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
   if (zero) return at::zeros({bytes}, at::TensorOptions().dtype(c10::ScalarType::Byte).device(device));
+  if (step.kept_bytes > 0 && bytes >= kLargeBytes) return allocate_large({bytes}, {1}, c10::ScalarType::Byte, bytes, step.kept_bytes);
   return allocate({bytes}, {1}, c10::ScalarType::Byte, device);
 }
 
@@ -84,7 +91,7 @@ bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
   c10::SmallVector<Word, 48> block;
   for (SlotId slot : step.pointers) block.push_back(word_of(slots[slot].toTensor().const_data_ptr()));
   for (const TensorOutput& output : step.outputs) {
-    at::Tensor tensor = allocate(output.meta.sizes, output.meta.strides, output.dtype, output.device);
+    at::Tensor tensor = fresh_output(output, step.kept_bytes);
     block.push_back(word_of(tensor.data_ptr()));
     slots[output.slot] = std::move(tensor);
   }

@@ -3,6 +3,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/host/host_compiler.h"
 #include "executor/driver_api.h"
+#include "executor/host_memory.h"
 #include "executor/host_parallel.h"
 
 namespace fxfuser::executor {
@@ -110,6 +111,10 @@ Stats Session::stats() {
   out.view_steps = running_.view_steps;
   out.graph_replays = running_.graph_replays;
   out.calls = out.plan_hits + out.plan_misses + out.fallbacks;
+  const HostMemory memory = host_memory();
+  out.host_kept_bytes = static_cast<std::uint64_t>(memory.kept_bytes);
+  out.host_fresh_blocks = memory.fresh;
+  out.host_reused_blocks = memory.reused;
   out.compiles = now.compiles - base_.compiles;
   out.memory_hits = now.memory_hits - base_.memory_hits;
   out.disk_hits = now.disk_hits - base_.disk_hits;
@@ -136,6 +141,7 @@ bool Session::tell_once(const std::string& text) {
 
 void Session::clear(bool disk) {
   kernels.clear(disk);
+  release_host_memory();
   ++telling_;
   const std::lock_guard<std::mutex> lock(mutex_);
   told_.clear();

@@ -21,6 +21,7 @@ struct TensorOutput {
   ir::TensorMeta meta;
   c10::ScalarType dtype = c10::ScalarType::Float;  // the meta's, as the allocator takes them
   c10::Device device{c10::DeviceType::CPU};
+  std::int64_t large_bytes = 0;  // of storage, where it comes from host_memory.h
 };
 
 /// One generated kernel (one or two launches).
@@ -42,6 +43,7 @@ struct LaunchStep {
   std::vector<codegen::LaunchConfig> launches;
   std::vector<void*> entries;
   std::int64_t workspace_bytes = 0, counter_bytes = 0;
+  std::int64_t kept_bytes = 0;             // how much of large CPU outputs is kept once they died; 0: none comes from host_memory.h
   // What the `dump` option asks for at each launch (dump_launch.h); 0: nothing.
   std::uint8_t dump = 0;
   int number = 0;  // of the kernel, in the order of first use; only where `dump` is set

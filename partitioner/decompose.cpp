@@ -146,7 +146,7 @@ bool moves_elements(const ir::OpRow& row) {
 
 /// Eager's strides for a composite's result, by the row's rule, from the metas of the tensors it took.
 Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, const std::vector<const ir::TensorMeta*>& operands) {
-  if (rule == "view" || rule == "own" || operands.empty()) return result.strides;
+  if (rule == "view" || rule == "own" || rule == "copy" || operands.empty()) return result.strides;
   if (rule == "iterator") {
     std::vector<const ir::TensorMeta*> taking_part;
     for (const ir::TensorMeta* meta : operands) {

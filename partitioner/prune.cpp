@@ -16,6 +16,9 @@ enum class Fate : std::uint8_t { Outside, Kept, PeeledBefore, PeeledAfter };
 
 bool is_metadata(const ir::Node& node) { return node.row != nullptr && node.row->metadata_only; }
 
+/// A view. A copy, by its row's strides, is a pass of its own over memory in eager and costs a group that it borders nothing.
+bool is_view(const ir::Node& node) { return is_metadata(node) && node.row->strides != "copy"; }
+
 /// How many compute ops a node stands for: one that makes several results at once (var_mean, a batch norm) is more than one.
 int compute_ops(const ir::Node& node) {
   if (is_metadata(node)) return 0;
@@ -70,12 +73,12 @@ class Pruner {
   void peel(const Partition& partition) {
     for (const ir::NodeId id : partition.nodes) fate_[id] = Fate::Kept;
     for (const ir::NodeId id : partition.nodes) {
-      if (!is_metadata(graph_.nodes[id]) || reads_kept(id)) continue;
+      if (!is_view(graph_.nodes[id]) || reads_kept(id)) continue;
       fate_[id] = Fate::PeeledBefore;
       leave_out(id, ReasonCode::MetadataOnly, "a view of what enters the group");
     }
     for (auto it = partition.nodes.rbegin(); it != partition.nodes.rend(); ++it) {
-      if (fate_[*it] != Fate::Kept || !is_metadata(graph_.nodes[*it]) || read_by_kept(*it)) continue;
+      if (fate_[*it] != Fate::Kept || !is_view(graph_.nodes[*it]) || read_by_kept(*it)) continue;
       fate_[*it] = Fate::PeeledAfter;
       leave_out(*it, ReasonCode::MetadataOnly, "a view of what leaves the group");
     }

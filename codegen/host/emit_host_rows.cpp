@@ -1,4 +1,4 @@
-// A row at a time: the innermost axis is reduced. Each pass is a loop over the row; reductions run in 16 lanes that are folded
+// A row at a time: the innermost axis is reduced. Each pass is a loop over the row; reductions run in lanes that are folded
 // in a fixed order, values that are dear (exp and the like) are kept in a buffer for later passes where the row fits one.
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr int kLanes = 16;
+constexpr int kLanes = 16;  // times schedule.unroll
 constexpr std::int64_t kKeep = 8192;  // elements of a kept value: 32 KiB of float on the stack
 
 class Rows {
@@ -16,6 +16,7 @@ class Rows {
   Rows(HostWriter& writer, KernelSource& source)
       : w_(writer), source_(source), fusion_(writer.fusion), passes_(writer.passes), reduced_(writer.reduced_axes()), available_(fusion_.body.size(), false) {
     split_ = w_.schedule.split > 1;
+    lanes_ = kLanes * w_.schedule.unroll;
     slabs_ = w_.schedule.slabs > 0;
     keeps_ = reduced_.size() == 1 && fusion_.reduced_numel() <= kKeep && !split_;
   }
@@ -148,35 +149,31 @@ class Rows {
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     fresh_.clear();
     decide_kept(pass, ids);
-    const bool lanes = !states.empty() && std::none_of(states.begin(), states.end(), [&](const Accumulator* s) { return fusion_.body[s->expr].row->arg_state; });
-    for (const Accumulator* state : states) declare(*state, lanes);
-    step(pass, ids, states, outputs, lanes);
-    walk(pass, lanes, !states.empty());
-    if (lanes) fold_lanes(states);
+    for (const Accumulator* state : states) declare(*state);
+    step(pass, ids, states, outputs);
+    walk(pass, !states.empty());
+    fold_lanes(states);
     for (std::uint32_t id : fresh_) {
       available_[id] = true;
       kept_.push_back(id);
     }
   }
 
-  void declare(const Accumulator& state, bool lanes) {
+  void declare(const Accumulator& state) {
     const AccumulatorText text = accumulator_text(fusion_, state);
     const std::string id = std::to_string(state.expr);
-    if (lanes) {
-      w_.body.linef("{} acc{}[{}];", text.type, id, kLanes);
-      w_.body.linef("for (int lane = 0; lane < {}; ++lane) acc{}[lane] = {};", kLanes, id, text.init);
-    } else {
-      w_.body.linef("{} acc{} = {};", text.type, id, text.init);
-      if (text.arg) w_.body.linef("long long at{} = 0x7fffffffffffffffLL;", id);
-    }
+    w_.body.linef("{} acc{}[{}];", text.type, id, lanes_);
+    if (text.arg) w_.body.linef("long long at{}[{}];", id, lanes_);
+    w_.body.linef("for (int lane = 0; lane < {0}; ++lane) acc{1}[lane] = {2}{3};", lanes_, id, text.init, text.arg ? fmt::format(", at{}[lane] = 0x7fffffffffffffffLL", id) : "");
   }
 
   /// One point of the row as a lambda, so that the vector loop and its tail share one text.
-  void step(std::uint32_t pass, const std::vector<std::uint32_t>& ids, const std::vector<const Accumulator*>& states, const std::vector<std::size_t>& outputs, bool lanes) {
+  void step(std::uint32_t pass, const std::vector<std::uint32_t>& ids, const std::vector<const Accumulator*>& states, const std::vector<std::size_t>& outputs) {
     std::string parameters;
     for (std::size_t axis : reduced_) parameters += (parameters.empty() ? "const long long " : ", const long long ") + w_.index_name(axis);
-    if (lanes) {
-      for (const Accumulator* state : states) parameters += fmt::format("{}{}& sum{}", parameters.empty() ? "" : ", ", accumulator_text(fusion_, *state).type, state->expr);
+    for (const Accumulator* state : states) {
+      const AccumulatorText text = accumulator_text(fusion_, *state);
+      parameters += fmt::format("{}{}& sum{}{}", parameters.empty() ? "" : ", ", text.type, state->expr, text.arg ? fmt::format(", long long& best{}", state->expr) : "");
     }
     w_.body.begin(fmt::format("const auto pass{} = [&]({}) __attribute__((always_inline))", pass, parameters));
     const auto plain = w_.value_name;
@@ -186,7 +183,7 @@ class Rows {
     };
     w_.statements(ids);
     for (std::uint32_t id : fresh_) w_.body.linef("keep{0}[{1}] = v{0};", id, w_.index_name(reduced_[0]));
-    for (const Accumulator* state : states) fold(*state, lanes);
+    for (const Accumulator* state : states) fold(*state);
     for (const Accumulator& state : passes_.columns) {
       if (state.pass == pass) fold_column(state);
     }
@@ -210,18 +207,16 @@ class Rows {
     w_.body.line(fold_statement(fusion_, state, fmt::format("column{}[{}]", state.expr, at), "", "(" + taken_in(fusion_.body[state.expr]) + ")", ""));
   }
 
-  void fold(const Accumulator& state, bool lanes) {
+  void fold(const Accumulator& state) {
     const Expr& reduce = fusion_.body[state.expr];
-    const std::string type = register_type(accumulator_dtype(reduce));
-    const std::string value = taken_in(reduce);
-    if (lanes) {
-      w_.body.line(fold_statement(fusion_, state, fmt::format("sum{}", state.expr), "", "(" + value + ")", ""));
+    const std::string id = std::to_string(state.expr);
+    if (!reduce.row->arg_state) {
+      w_.body.line(fold_statement(fusion_, state, "sum" + id, "", "(" + taken_in(reduce) + ")", ""));
       return;
     }
-    const std::string id = std::to_string(state.expr);
-    w_.body.linef("const {} new{} = {};", type, id, value);
+    w_.body.linef("const {} new{} = {};", register_type(accumulator_dtype(reduce)), id, taken_in(reduce));
     w_.body.linef("const long long where{} = {};", id, position(reduce));
-    w_.body.line(fold_statement(fusion_, state, "acc" + id, "at" + id, "new" + id, "where" + id));
+    w_.body.line(fold_statement(fusion_, state, "sum" + id, "best" + id, "new" + id, "where" + id));
   }
 
   /// Where along the reduced dims a point lies: given by the body, or the axes in order.
@@ -238,15 +233,18 @@ class Rows {
       arguments += (i == 0 ? "" : ", ") + (i + 1 == reduced_.size() ? last : w_.index_name(reduced_[i]));
     }
     if (!lane.empty()) {
-      for (const Accumulator* state : states_of(pass)) arguments += fmt::format("{}acc{}[{}]", arguments.empty() ? "" : ", ", state->expr, lane);
+      for (const Accumulator* state : states_of(pass)) {
+        arguments += fmt::format("{}acc{}[{}]", arguments.empty() ? "" : ", ", state->expr, lane);
+        if (fusion_.body[state->expr].row->arg_state) arguments += fmt::format(", at{}[{}]", state->expr, lane);
+      }
     }
     return fmt::format("pass{}({});", pass, arguments);
   }
 
   /// The loops around a step: over the whole row, or over [low, high) of it.
-  void walk(std::uint32_t pass, bool lanes, bool folds) {
+  void walk(std::uint32_t pass, bool folds) {
     if (reduced_.empty()) {
-      w_.body.line(call(pass, "", lanes ? "0" : ""));
+      w_.body.line(call(pass, "", folds ? "0" : ""));
       return;
     }
     const std::size_t inner = reduced_.back();
@@ -271,22 +269,22 @@ class Rows {
         ++opened;
       }
     }
-    inner_loop(pass, from, to, lanes, folds);
+    inner_loop(pass, from, to, folds);
     if (split_ && reduced_.size() > 1) w_.body.line("at += to - from;");
     for (; opened > 0; --opened) w_.body.end();
   }
 
-  void inner_loop(std::uint32_t pass, const std::string& from, const std::string& to, bool lanes, bool folds) {
-    if (!lanes) {
-      if (!folds) w_.body.line("#pragma omp simd");
+  void inner_loop(std::uint32_t pass, const std::string& from, const std::string& to, bool folds) {
+    if (!folds) {
+      w_.body.line("#pragma omp simd");
       w_.body.linef("for (long long j = {}; j < {}; ++j) {}", from, to, call(pass, "j", ""));
       return;
     }
     const std::string j = fmt::format("j{}", pass);
     w_.body.linef("long long {} = {};", j, from);
-    w_.body.begin(fmt::format("for (; {0} + {1} <= {2}; {0} += {1})", j, kLanes, to));
+    w_.body.begin(fmt::format("for (; {0} + {1} <= {2}; {0} += {1})", j, lanes_, to));
     w_.body.line("#pragma omp simd");
-    w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", kLanes, call(pass, j + " + lane", "lane"));
+    w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", lanes_, call(pass, j + " + lane", "lane"));
     w_.body.end();
     w_.body.linef("for (int lane = 0; {0} < {1}; ++{0}, ++lane) {2}", j, to, call(pass, j, "lane"));
   }
@@ -294,10 +292,10 @@ class Rows {
   void fold_lanes(const std::vector<const Accumulator*>& states) {
     for (const Accumulator* state : states) {
       const std::string id = std::to_string(state->expr);
-      w_.body.begin(fmt::format("for (int width = {}; width > 0; width /= 2)", kLanes / 2));
-      w_.body.linef("for (int lane = 0; lane < width; ++lane) {}",
-                    fold_statement(fusion_, *state, fmt::format("acc{}[lane]", id), "", fmt::format("acc{}[lane + width]", id), ""));
-      w_.body.end();
+      for (int width = lanes_ / 2; width > 0; width /= 2) {
+        w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", width,
+                      fold_statement(fusion_, *state, fmt::format("acc{}[lane]", id), fmt::format("at{}[lane]", id), fmt::format("acc{}[lane + {}]", id, width), fmt::format("at{}[lane + {}]", id, width)));
+      }
     }
   }
 
@@ -311,10 +309,8 @@ class Rows {
   void finish_one(const Accumulator& state, std::uint32_t result, bool arg) {
     const Expr& reduce = fusion_.body[result];
     const std::string type = register_type(reduce.dtype);
-    const bool lanes = !arg && std::none_of(passes_.accumulators.begin(), passes_.accumulators.end(),
-                                            [&](const Accumulator& s) { return s.pass == state.pass && fusion_.body[s.expr].row->arg_state; });
-    std::string acc = fmt::format("acc{}{}", state.expr, lanes ? "[0]" : "");
-    if (arg && reduce.reduce_output == 1) acc = fmt::format("at{}", state.expr);
+    std::string acc = fmt::format("acc{}[0]", state.expr);
+    if (arg && reduce.reduce_output == 1) acc = fmt::format("at{}[0]", state.expr);
     else acc = post_text(reduce, Target::Host, fmt::format("({}){}", register_type(accumulator_dtype(reduce)), acc), w_.params.reduced_count());
     w_.body.linef("const {} v{} = ({})({});{}", type, result, type, acc, comment_of(reduce));
     available_[result] = true;
@@ -334,17 +330,13 @@ class Rows {
       const bool arg = fusion_.body[state.expr].row->arg_state;
       const std::string base = w_.params.number(fmt::format("partial{}", state.expr), offset);
       const std::string type = accumulator_text(fusion_, state).type;
-      w_.body.linef("*({0}*)(workspace + {1} + item * 8) = ({0})acc{2}{3};", type, base, state.expr, arg || !uses_lanes(state) ? "" : "[0]");
+      w_.body.linef("*({0}*)(workspace + {1} + item * 8) = ({0})acc{2}[0];", type, base, state.expr);
       offset += cells * 8;
       if (!arg) continue;
-      w_.body.linef("*(long long*)(workspace + {} + item * 8) = at{};", w_.params.number(fmt::format("partial_at{}", state.expr), offset), state.expr);
+      w_.body.linef("*(long long*)(workspace + {} + item * 8) = at{}[0];", w_.params.number(fmt::format("partial_at{}", state.expr), offset), state.expr);
       offset += cells * 8;
     }
     source_.workspace_bytes = offset;
-  }
-
-  bool uses_lanes(const Accumulator& state) const {
-    return std::none_of(passes_.accumulators.begin(), passes_.accumulators.end(), [&](const Accumulator& s) { return s.pass == state.pass && fusion_.body[s.expr].row->arg_state; });
   }
 
   HostWriter& w_;
@@ -354,6 +346,7 @@ class Rows {
   std::vector<std::size_t> reduced_;
   std::vector<bool> available_;
   std::vector<std::uint32_t> kept_, fresh_;
+  int lanes_ = kLanes;
   bool split_ = false, slabs_ = false, keeps_ = false;
 };
 

@@ -132,7 +132,7 @@ std::string fold_statement(const Fusion& fusion, const Accumulator& state, const
   const Expr& reduce = fusion.body[state.expr];
   if (!reduce.row->arg_state) return fmt::format("{} = {};", acc, fold_text(reduce, Target::Host, acc, value));
   const std::string take = arg_fold_text(reduce, acc, value, acc_index, value_index);
-  return fmt::format("if ({}) {} = {}, {} = {};", take, acc, value, acc_index, value_index);
+  return fmt::format("{{ const bool take = {}; {} = take ? {} : {}; {} = take ? {} : {}; }}", take, acc, value, acc, acc_index, value_index, acc_index);
 }
 
 void close_entry(HostWriter& writer, KernelSource& source, const std::string& suffix, std::int64_t work_items, std::int64_t grain) {

@@ -134,12 +134,13 @@ template <typename T> static inline T fxf_fmin(T a, T b) { return a <= b || b !=
 
 // ---- float functions that vectorise
 
-// 2^n * x for n in [-252, 254], in two steps so that subnormal results are right.
-static inline float fxf_scale(float x, float n) {
-  const int whole = (int)n, half = whole >> 1;
-  return x * fxf_bits<float>((127 + half) << 23) * fxf_bits<float>((127 + whole - half) << 23);
+// Adding it to a float below 2^22 leaves the nearest whole number in the low bits.
+#define FXF_MAGIC 12582912.0f
+// 2^n * x for n in [-252, 254] that FXF_MAGIC was added to, in two steps so that subnormal results are right.
+static inline float fxf_scale(float x, float moved) {
+  const int whole = (int)(fxf_bits<unsigned>(moved) - fxf_bits<unsigned>(FXF_MAGIC)), half = whole >> 1;
+  return x * fxf_bits<float>((unsigned)(127 + half) << 23) * fxf_bits<float>((unsigned)(127 + whole - half) << 23);
 }
-static inline float fxf_nearest(float x) { return (x + 12582912.0f) - 12582912.0f; }
 // e^r on |r| <= ln(2)/2.
 static inline float fxf_exp_core(float r) {
   float p = 1.9875691500e-4f;
@@ -150,18 +151,16 @@ static inline float fxf_exp_core(float r) {
   p = p * r + 5.0000001201e-1f;
   return p * (r * r) + r + 1.0f;
 }
+// A NaN passes through both: whatever it is scaled by.
 static inline float fxf_exp(float x) {
   const float clamped = x > 90.0f ? 90.0f : x < -110.0f ? -110.0f : x;
-  const float n = fxf_nearest(clamped * 1.44269504088896341f);
-  const float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
-  const float safe = x != x ? 0.0f : n;
-  return x != x ? x : fxf_scale(fxf_exp_core(r), safe);
+  const float moved = clamped * 1.44269504088896341f + FXF_MAGIC, n = moved - FXF_MAGIC;
+  return fxf_scale(fxf_exp_core((clamped - n * 0.693359375f) - n * -2.12194440e-4f), moved);
 }
 static inline float fxf_exp2(float x) {
   const float clamped = x > 130.0f ? 130.0f : x < -152.0f ? -152.0f : x;
-  const float n = fxf_nearest(clamped);
-  const float safe = x != x ? 0.0f : n;
-  return x != x ? x : fxf_scale(fxf_exp_core((clamped - n) * 0.693147180559945309f), safe);
+  const float moved = clamped + FXF_MAGIC;
+  return fxf_scale(fxf_exp_core((clamped - (moved - FXF_MAGIC)) * 0.693147180559945309f), moved);
 }
 static inline float fxf_sigmoid(float x) { return 1.0f / (1.0f + fxf_exp(-x)); }
 static inline float fxf_log(float x) {
@@ -198,40 +197,29 @@ static inline float fxf_tanh(float x) {
   const float large = 1.0f - 2.0f / (fxf_exp(2.0f * a) + 1.0f);
   return __builtin_copysignf(a < 0.625f ? small : large, x);
 }
-// erfc on |x| >= 1 for x >= 0: exp(-x^2) / x times a polynomial in 1/x^2.
-static inline float fxf_erfc_tail(float a) {
-  const float q = 1.0f / a, y = q * q;
-  float near = 2.326819970068386e-2f;
-  near = near * y - 1.387039388740657e-1f;
-  near = near * y + 3.687424674597105e-1f;
-  near = near * y - 5.824733027278666e-1f;
-  near = near * y + 6.210004621745983e-1f;
-  near = near * y - 4.944515323274145e-1f;
-  near = near * y + 3.404879937665872e-1f;
-  near = near * y - 2.741127028184656e-1f;
-  near = near * y + 5.638259427386472e-1f;
-  float far = -1.047766399936249e+1f;
-  far = far * y + 1.297719955372516e+1f;
-  far = far * y - 7.495518717768503e+0f;
-  far = far * y + 2.921019019210786e+0f;
-  far = far * y - 1.015265279202700e+0f;
-  far = far * y + 4.218463358204948e-1f;
-  far = far * y - 2.820767439740514e-1f;
-  far = far * y + 5.641895067754075e-1f;
-  return fxf_exp(-a * a) * q * (a < 2.0f ? near : far);
-}
+// erf by a polynomial in x^2 below 0.84, else as 1 - exp(t * q(t)), which is 1 in float beyond 3.95.
 static inline float fxf_erf(float x) {
-  const float a = __builtin_fabsf(x), z = x * x;
-  float p = 7.853861353153693e-5f;
-  p = p * z - 8.010193625184903e-4f;
-  p = p * z + 5.188327685732524e-3f;
-  p = p * z - 2.685381193529856e-2f;
-  p = p * z + 1.128358514861418e-1f;
-  p = p * z - 3.761262582423300e-1f;
-  p = p * z + 1.128379165726710e+0f;
-  const float large = __builtin_copysignf(1.0f - fxf_erfc_tail(a > 1.0f ? a : 1.0f), x);
-  const float out = a < 1.0f ? x * p : a > 6.0f ? __builtin_copysignf(1.0f, x) : large;
-  return x != x ? x : out;
+  const float a = __builtin_fabsf(x), t = a > 3.95f ? 3.95f : a, z = x * x;
+  float p = -6.33736665e-4f;
+  p = p * z + 5.05472301e-3f;
+  p = p * z - 2.68045999e-2f;
+  p = p * z + 1.12827644e-1f;
+  p = p * z - 3.76125753e-1f;
+  p = p * z + 1.28379166e-1f;
+  const float small = p * x + x;
+  float q = -6.4638002e-6f;
+  q = q * t + 6.3865082e-5f;
+  q = q * t - 4.1970208e-5f;
+  q = q * t - 2.6817964e-3f;
+  q = q * t + 2.2279855e-2f;
+  q = q * t - 1.0489620e-1f;
+  q = q * t - 6.3581008e-1f;
+  q = q * t - 1.28512740e-1f;
+  // The exponent lies in [-17.5, -1.4]: neither clamps nor two steps.
+  const float y = q * t - t, moved = y * 1.44269504088896341f + FXF_MAGIC, n = moved - FXF_MAGIC;
+  const float core = fxf_exp_core((y - n * 0.693359375f) - n * -2.12194440e-4f);
+  const float rest = core * fxf_bits<float>((fxf_bits<unsigned>(moved) - fxf_bits<unsigned>(FXF_MAGIC) + 127u) << 23);
+  return a < 0.84f ? small : __builtin_copysignf(1.0f - rest, x);
 }
 static inline float fxf_rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
 static inline double fxf_rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
@@ -250,13 +238,15 @@ static inline double fxf_exp2(double x) { return exp2(x); }
 static inline double fxf_log(double x) { return log(x); }
 static inline double fxf_tanh(double x) { return tanh(x); }
 static inline double fxf_erf(double x) { return erf(x); }
+static inline double fxf_sin(double x) { return __builtin_sin(x); }
+static inline double fxf_cos(double x) { return __builtin_cos(x); }
 FXF_NARROW(exp, fxf_exp(x)) FXF_NARROW(exp2, fxf_exp2(x)) FXF_NARROW(sigmoid, fxf_sigmoid(x)) FXF_NARROW(sqrt, fxf_sqrt(x))
 FXF_NARROW(gelu, x * T(0.5) * (T(1) + fxf_erf(x * T(0.70710678118654752440))))
 FXF_NARROW(gelu_slope, T(0.5) * (T(1) + fxf_erf(x * T(0.70710678118654752440))) + x * fxf_exp(x * x * T(-0.5)) * T(0.39894228040143267794))
 template <typename T> static inline T fxf_narrow_div(T a, T b) { return a / b; }
 #define FXF_LIBM(name) FXF_BOTH(name, __builtin_##name##f, __builtin_##name)
-FXF_LIBM(acos) FXF_LIBM(acosh) FXF_LIBM(asin) FXF_LIBM(asinh) FXF_LIBM(atan) FXF_LIBM(atanh) FXF_LIBM(cos) FXF_LIBM(cosh)
-FXF_LIBM(erfc) FXF_LIBM(expm1) FXF_LIBM(lgamma) FXF_LIBM(log10) FXF_LIBM(log1p) FXF_LIBM(log2) FXF_LIBM(sin) FXF_LIBM(sinh)
+FXF_LIBM(acos) FXF_LIBM(acosh) FXF_LIBM(asin) FXF_LIBM(asinh) FXF_LIBM(atan) FXF_LIBM(atanh) FXF_LIBM(cosh)
+FXF_LIBM(erfc) FXF_LIBM(expm1) FXF_LIBM(lgamma) FXF_LIBM(log10) FXF_LIBM(log1p) FXF_LIBM(log2) FXF_LIBM(sinh)
 FXF_LIBM(tan)
 #define FXF_LIBM2(name)                                                                            \
   static inline float fxf_##name(float x, float y) { return __builtin_##name##f(x, y); }           \

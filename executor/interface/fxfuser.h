@@ -54,6 +54,8 @@ struct Stats {
   std::uint64_t calls = 0, plan_hits = 0, plan_misses = 0, compiles = 0, memory_hits = 0, disk_hits = 0;
   std::uint64_t launches_cuda = 0, launches_host = 0, aten_steps = 0, view_steps = 0, fallbacks = 0, graph_replays = 0;
   std::uint64_t missing_kernels = 0;  // not in the cache when a plan that may not compile was made
+  // Memory of large CPU tensors: kept without a tensor, blocks asked of the system, blocks that served again.
+  std::uint64_t host_kept_bytes = 0, host_fresh_blocks = 0, host_reused_blocks = 0;
   std::map<std::string, std::uint64_t> kernels;        // launches by kernel name (only while recording is on)
   std::map<std::string, std::uint64_t> miss_reasons;
 };

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 8 (inputs 1, outputs 00), unroll 1, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, grain 33
+// reduction: index 32 bits, vector 8 (inputs 1, outputs 00), unroll 2, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, grain 33
 struct Params {
   void* ptr[3];
   long long n[3];
 };
 
-extern "C" void fxfuser_reduction_056897e5(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_c0cba4ae(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   long long* out1 = (long long*)p->ptr[2];
@@ -13,18 +13,29 @@ extern "C" void fxfuser_reduction_056897e5(const Params* p, long long begin, lon
   const long long reduced_count = (long long)p->n[2];
   for (long long item = begin; item < end; ++item) {
     const long long i0 = item;
-    float acc2 = -(FXF_INF_F);
-    long long at2 = 0x7fffffffffffffffLL;
-    const auto pass0 = [&](const long long i1) __attribute__((always_inline)) {
+    float acc2[32];
+    long long at2[32];
+    for (int lane = 0; lane < 32; ++lane) acc2[lane] = -(FXF_INF_F), at2[lane] = 0x7fffffffffffffffLL;
+    const auto pass0 = [&](const long long i1, float& sum2, long long& best2) __attribute__((always_inline)) {
       const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
       const long long v1 = (long long)(i1);
       const float new2 = v0;
       const long long where2 = v1;
-      if (fxf_isnan(new2) ? !fxf_isnan(acc2) || where2 < at2 : (!fxf_isnan(acc2) && (new2 > acc2 || (new2 == acc2 && where2 < at2)))) acc2 = new2, at2 = where2;
+      { const bool take = fxf_isnan(new2) ? !fxf_isnan(sum2) || where2 < best2 : (!fxf_isnan(sum2) && (new2 > sum2 || (new2 == sum2 && where2 < best2))); sum2 = take ? new2 : sum2; best2 = take ? where2 : best2; }
     };
-    for (long long j = 0; j < size1; ++j) pass0(j);
-    const float v2 = (float)((float)acc2);  // max_dim
-    const long long v3 = (long long)(at2);  // max_dim
+    long long j0 = 0;
+    for (; j0 + 32 <= size1; j0 += 32) {
+      #pragma omp simd
+      for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc2[lane], at2[lane]);
+    }
+    for (int lane = 0; j0 < size1; ++j0, ++lane) pass0(j0, acc2[lane], at2[lane]);
+    for (int lane = 0; lane < 16; ++lane) { const bool take = fxf_isnan(acc2[lane + 16]) ? !fxf_isnan(acc2[lane]) || at2[lane + 16] < at2[lane] : (!fxf_isnan(acc2[lane]) && (acc2[lane + 16] > acc2[lane] || (acc2[lane + 16] == acc2[lane] && at2[lane + 16] < at2[lane]))); acc2[lane] = take ? acc2[lane + 16] : acc2[lane]; at2[lane] = take ? at2[lane + 16] : at2[lane]; }
+    for (int lane = 0; lane < 8; ++lane) { const bool take = fxf_isnan(acc2[lane + 8]) ? !fxf_isnan(acc2[lane]) || at2[lane + 8] < at2[lane] : (!fxf_isnan(acc2[lane]) && (acc2[lane + 8] > acc2[lane] || (acc2[lane + 8] == acc2[lane] && at2[lane + 8] < at2[lane]))); acc2[lane] = take ? acc2[lane + 8] : acc2[lane]; at2[lane] = take ? at2[lane + 8] : at2[lane]; }
+    for (int lane = 0; lane < 4; ++lane) { const bool take = fxf_isnan(acc2[lane + 4]) ? !fxf_isnan(acc2[lane]) || at2[lane + 4] < at2[lane] : (!fxf_isnan(acc2[lane]) && (acc2[lane + 4] > acc2[lane] || (acc2[lane + 4] == acc2[lane] && at2[lane + 4] < at2[lane]))); acc2[lane] = take ? acc2[lane + 4] : acc2[lane]; at2[lane] = take ? at2[lane + 4] : at2[lane]; }
+    for (int lane = 0; lane < 2; ++lane) { const bool take = fxf_isnan(acc2[lane + 2]) ? !fxf_isnan(acc2[lane]) || at2[lane + 2] < at2[lane] : (!fxf_isnan(acc2[lane]) && (acc2[lane + 2] > acc2[lane] || (acc2[lane + 2] == acc2[lane] && at2[lane + 2] < at2[lane]))); acc2[lane] = take ? acc2[lane + 2] : acc2[lane]; at2[lane] = take ? at2[lane + 2] : at2[lane]; }
+    for (int lane = 0; lane < 1; ++lane) { const bool take = fxf_isnan(acc2[lane + 1]) ? !fxf_isnan(acc2[lane]) || at2[lane + 1] < at2[lane] : (!fxf_isnan(acc2[lane]) && (acc2[lane + 1] > acc2[lane] || (acc2[lane + 1] == acc2[lane] && at2[lane + 1] < at2[lane]))); acc2[lane] = take ? acc2[lane + 1] : acc2[lane]; at2[lane] = take ? at2[lane + 1] : at2[lane]; }
+    const float v2 = (float)((float)acc2[0]);  // max_dim
+    const long long v3 = (long long)(at2[0]);  // max_dim
     fxf_put(out0, i0, v2);
     fxf_put(out1, i0, v3);
   }

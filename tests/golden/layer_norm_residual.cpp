@@ -4,7 +4,7 @@ struct Params {
   long long n[5];
 };
 
-extern "C" void fxfuser_normalization_477a79dc(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_65638a93(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   const float* in1 = (const float*)p->ptr[1];
   const float* in2 = (const float*)p->ptr[2];
@@ -32,9 +32,10 @@ extern "C" void fxfuser_normalization_477a79dc(const Params* p, long long begin,
       for (int lane = 0; lane < 16; ++lane) pass0(j0 + lane, acc3[lane]);
     }
     for (int lane = 0; j0 < size1; ++j0, ++lane) pass0(j0, acc3[lane]);
-    for (int width = 8; width > 0; width /= 2) {
-      for (int lane = 0; lane < width; ++lane) acc3[lane] = acc3[lane] + acc3[lane + width];
-    }
+    for (int lane = 0; lane < 8; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 8];
+    for (int lane = 0; lane < 4; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 4];
+    for (int lane = 0; lane < 2; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 2];
+    for (int lane = 0; lane < 1; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 1];
     const float v3 = (float)((float)acc3[0] / (float)(double)reduced_count);  // mean
     double acc6[16];
     for (int lane = 0; lane < 16; ++lane) acc6[lane] = 0.0f;
@@ -52,9 +53,10 @@ extern "C" void fxfuser_normalization_477a79dc(const Params* p, long long begin,
       for (int lane = 0; lane < 16; ++lane) pass1(j1 + lane, acc6[lane]);
     }
     for (int lane = 0; j1 < size1; ++j1, ++lane) pass1(j1, acc6[lane]);
-    for (int width = 8; width > 0; width /= 2) {
-      for (int lane = 0; lane < width; ++lane) acc6[lane] = acc6[lane] + acc6[lane + width];
-    }
+    for (int lane = 0; lane < 8; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 8];
+    for (int lane = 0; lane < 4; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 4];
+    for (int lane = 0; lane < 2; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 2];
+    for (int lane = 0; lane < 1; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 1];
     const float v6 = (float)((float)acc6[0] / (float)(double)reduced_count);  // mean
     const float v8 = v6 + 1.0f * v7;  // add
     const float v9 = fxf_rsqrt(v8);  // rsqrt

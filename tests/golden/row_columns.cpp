@@ -1,10 +1,10 @@
-// normalization: index 32 bits, vector 16 (inputs 11, outputs 11), unroll 1, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, columns in 32 slabs, grain 7
+// normalization: index 32 bits, vector 16 (inputs 11, outputs 11), unroll 2, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, columns in 32 slabs, grain 7
 struct Params {
   void* ptr[5];
   long long n[8];
 };
 
-extern "C" void fxfuser_normalization_9f67d06e(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_71c28b81(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   const float* in1 = (const float*)p->ptr[1];
   float* out0 = (float*)p->ptr[2];
@@ -22,25 +22,27 @@ extern "C" void fxfuser_normalization_9f67d06e(const Params* p, long long begin,
     for (long long j = 0; j < size1; ++j) column8[j] = 0.0f;
     for (long long row = rows * item / slabs; row < rows * (item + 1) / slabs; ++row) {
       const long long i0 = row;
-      float acc1[16];
-      for (int lane = 0; lane < 16; ++lane) acc1[lane] = -(FXF_INF_F);
+      float acc1[32];
+      for (int lane = 0; lane < 32; ++lane) acc1[lane] = -(FXF_INF_F);
       const auto pass0 = [&](const long long i1, float& sum1) __attribute__((always_inline)) {
         const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
         sum1 = fxf_max(sum1, (v0));
       };
       long long j0 = 0;
-      for (; j0 + 16 <= size1; j0 += 16) {
+      for (; j0 + 32 <= size1; j0 += 32) {
         #pragma omp simd
-        for (int lane = 0; lane < 16; ++lane) pass0(j0 + lane, acc1[lane]);
+        for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc1[lane]);
       }
       for (int lane = 0; j0 < size1; ++j0, ++lane) pass0(j0, acc1[lane]);
-      for (int width = 8; width > 0; width /= 2) {
-        for (int lane = 0; lane < width; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + width]);
-      }
+      for (int lane = 0; lane < 16; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + 16]);
+      for (int lane = 0; lane < 8; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + 8]);
+      for (int lane = 0; lane < 4; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + 4]);
+      for (int lane = 0; lane < 2; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + 2]);
+      for (int lane = 0; lane < 1; ++lane) acc1[lane] = fxf_max(acc1[lane], acc1[lane + 1]);
       const float v1 = (float)((float)acc1[0]);  // amax
       float keep3[8192];
-      double acc4[16];
-      for (int lane = 0; lane < 16; ++lane) acc4[lane] = 0.0f;
+      double acc4[32];
+      for (int lane = 0; lane < 32; ++lane) acc4[lane] = 0.0f;
       const auto pass1 = [&](const long long i1, double& sum4) __attribute__((always_inline)) {
         const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
         const float v2 = v0-1.0f * v1;  // sub
@@ -49,14 +51,16 @@ extern "C" void fxfuser_normalization_9f67d06e(const Params* p, long long begin,
         sum4 = sum4 + (v3);
       };
       long long j1 = 0;
-      for (; j1 + 16 <= size1; j1 += 16) {
+      for (; j1 + 32 <= size1; j1 += 32) {
         #pragma omp simd
-        for (int lane = 0; lane < 16; ++lane) pass1(j1 + lane, acc4[lane]);
+        for (int lane = 0; lane < 32; ++lane) pass1(j1 + lane, acc4[lane]);
       }
       for (int lane = 0; j1 < size1; ++j1, ++lane) pass1(j1, acc4[lane]);
-      for (int width = 8; width > 0; width /= 2) {
-        for (int lane = 0; lane < width; ++lane) acc4[lane] = acc4[lane] + acc4[lane + width];
-      }
+      for (int lane = 0; lane < 16; ++lane) acc4[lane] = acc4[lane] + acc4[lane + 16];
+      for (int lane = 0; lane < 8; ++lane) acc4[lane] = acc4[lane] + acc4[lane + 8];
+      for (int lane = 0; lane < 4; ++lane) acc4[lane] = acc4[lane] + acc4[lane + 4];
+      for (int lane = 0; lane < 2; ++lane) acc4[lane] = acc4[lane] + acc4[lane + 2];
+      for (int lane = 0; lane < 1; ++lane) acc4[lane] = acc4[lane] + acc4[lane + 1];
       const float v4 = (float)((float)acc4[0]);  // sum
       const auto pass2 = [&](const long long i1) __attribute__((always_inline)) {
         const float v5 = keep3[i1] / v4;  // div
@@ -70,7 +74,7 @@ extern "C" void fxfuser_normalization_9f67d06e(const Params* p, long long begin,
     }
   }
 }
-extern "C" void fxfuser_normalization_9f67d06e_columns(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_71c28b81_columns(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   const float* in1 = (const float*)p->ptr[1];
   float* out0 = (float*)p->ptr[2];

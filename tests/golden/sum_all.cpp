@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 16 (inputs 1, outputs 0), unroll 1, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 64, cluster 1, grain 1
+// reduction: index 32 bits, vector 16 (inputs 1, outputs 0), unroll 2, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 64, cluster 1, grain 1
 struct Params {
   void* ptr[3];
   long long n[4];
 };
 
-extern "C" void fxfuser_reduction_6dedfc56(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_d793c56a(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   char* workspace = (char*)p->ptr[2];
@@ -15,25 +15,27 @@ extern "C" void fxfuser_reduction_6dedfc56(const Params* p, long long begin, lon
     const long long row = item / split, slab = item % split;
     const long long total = size0;
     const long long low = total * slab / split, high = total * (slab + 1) / split;
-    double acc1[16];
-    for (int lane = 0; lane < 16; ++lane) acc1[lane] = 0.0f;
+    double acc1[32];
+    for (int lane = 0; lane < 32; ++lane) acc1[lane] = 0.0f;
     const auto pass0 = [&](const long long i0, double& sum1) __attribute__((always_inline)) {
       const float v0 = fxf_get(in0, i0);
       sum1 = sum1 + (v0);
     };
     long long j0 = low;
-    for (; j0 + 16 <= high; j0 += 16) {
+    for (; j0 + 32 <= high; j0 += 32) {
       #pragma omp simd
-      for (int lane = 0; lane < 16; ++lane) pass0(j0 + lane, acc1[lane]);
+      for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc1[lane]);
     }
     for (int lane = 0; j0 < high; ++j0, ++lane) pass0(j0, acc1[lane]);
-    for (int width = 8; width > 0; width /= 2) {
-      for (int lane = 0; lane < width; ++lane) acc1[lane] = acc1[lane] + acc1[lane + width];
-    }
+    for (int lane = 0; lane < 16; ++lane) acc1[lane] = acc1[lane] + acc1[lane + 16];
+    for (int lane = 0; lane < 8; ++lane) acc1[lane] = acc1[lane] + acc1[lane + 8];
+    for (int lane = 0; lane < 4; ++lane) acc1[lane] = acc1[lane] + acc1[lane + 4];
+    for (int lane = 0; lane < 2; ++lane) acc1[lane] = acc1[lane] + acc1[lane + 2];
+    for (int lane = 0; lane < 1; ++lane) acc1[lane] = acc1[lane] + acc1[lane + 1];
     *(double*)(workspace + partial1 + item * 8) = (double)acc1[0];
   }
 }
-extern "C" void fxfuser_reduction_6dedfc56_finish(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_d793c56a_finish(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   char* workspace = (char*)p->ptr[2];

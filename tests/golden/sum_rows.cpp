@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 8 (inputs 1, outputs 0), unroll 1, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, grain 33
+// reduction: index 32 bits, vector 8 (inputs 1, outputs 0), unroll 2, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, grain 33
 struct Params {
   void* ptr[2];
   long long n[3];
 };
 
-extern "C" void fxfuser_reduction_a37f43b4(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_5294b650(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   const long long size1 = (long long)p->n[0];
@@ -12,22 +12,24 @@ extern "C" void fxfuser_reduction_a37f43b4(const Params* p, long long begin, lon
   const long long reduced_count = (long long)p->n[2];
   for (long long item = begin; item < end; ++item) {
     const long long i0 = item;
-    double acc2[16];
-    for (int lane = 0; lane < 16; ++lane) acc2[lane] = 0.0f;
+    double acc2[32];
+    for (int lane = 0; lane < 32; ++lane) acc2[lane] = 0.0f;
     const auto pass0 = [&](const long long i1, double& sum2) __attribute__((always_inline)) {
       const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
       const float v1 = v0 * v0;  // mul
       sum2 = sum2 + (v1);
     };
     long long j0 = 0;
-    for (; j0 + 16 <= size1; j0 += 16) {
+    for (; j0 + 32 <= size1; j0 += 32) {
       #pragma omp simd
-      for (int lane = 0; lane < 16; ++lane) pass0(j0 + lane, acc2[lane]);
+      for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc2[lane]);
     }
     for (int lane = 0; j0 < size1; ++j0, ++lane) pass0(j0, acc2[lane]);
-    for (int width = 8; width > 0; width /= 2) {
-      for (int lane = 0; lane < width; ++lane) acc2[lane] = acc2[lane] + acc2[lane + width];
-    }
+    for (int lane = 0; lane < 16; ++lane) acc2[lane] = acc2[lane] + acc2[lane + 16];
+    for (int lane = 0; lane < 8; ++lane) acc2[lane] = acc2[lane] + acc2[lane + 8];
+    for (int lane = 0; lane < 4; ++lane) acc2[lane] = acc2[lane] + acc2[lane + 4];
+    for (int lane = 0; lane < 2; ++lane) acc2[lane] = acc2[lane] + acc2[lane + 2];
+    for (int lane = 0; lane < 1; ++lane) acc2[lane] = acc2[lane] + acc2[lane + 1];
     const float v2 = (float)((float)acc2[0]);  // sum
     fxf_put(out0, i0, v2);
   }

@@ -51,7 +51,8 @@ def stats() -> dict[str, object]:
     Returns:
         ``calls``, ``launches`` (a dict by target), ``aten_steps``, ``view_steps``, ``compiles``, ``plan_hits``, ``plan_misses``,
         ``kernel_memory_hits``, ``kernel_disk_hits``, ``missing_kernels`` (not in the cache while ``compile`` was ``"never"``),
-        ``fallbacks``, ``graph_replays``, ``kernels`` (launches by kernel name, filled only while ``record_kernels(True)`` holds) and ``miss_reasons``.
+        ``fallbacks``, ``graph_replays``, ``host_memory`` (of large CPU outputs since start: ``kept_bytes`` now without a tensor, blocks
+        that were ``fresh`` and ``reused``), ``kernels`` (launches by kernel name, filled only while ``record_kernels(True)`` holds) and ``miss_reasons``.
 
     Example:
         >>> stats()["launches"]["host"]
@@ -61,7 +62,7 @@ def stats() -> dict[str, object]:
 
 
 def clear_caches(disk: bool = False) -> None:
-    """Drops every plan and kernel held in memory, and the once-only warnings; ``disk=True`` empties the cache folder too."""
+    """Drops every plan and kernel held in memory, kept memory of CPU outputs, and the once-only warnings; ``disk=True`` empties the cache folder too."""
     from fxfuser import lowering  # late: it imports torch's tracing
 
     _C.drop_handles()
