@@ -182,6 +182,10 @@ def test_what_a_function_writes_is_written_once(launches: Launches) -> None:
     norm = torch.nn.BatchNorm1d(4)
     make_traced(norm)(torch.rand(5, 4), executor="nvfuser")
     assert norm.num_batches_tracked == 1
+    x = torch.rand(3)
+    before = x.clone()
+    torch.testing.assert_close(make_traced(lambda x: x.mul_(2).exp() * 0.5)(x, executor="nvfuser"), (before * 2).exp() * 0.5)
+    torch.testing.assert_close(x, before * 2)
     assert launches() > 0
 
 

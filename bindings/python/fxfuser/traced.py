@@ -8,15 +8,39 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from fxfuser import _C
 from fxfuser.capability_mode import TorchRefsNvfuserCapabilityMode
 from fxfuser.lowering import _lock, _settings, _sharing, _signature
 
 _MAX_TRACES = 64
+
+
+class _Restored(TorchDispatchMode):
+    """Real tensors among fakes, which a trace meets where a function closes over them, are at its end what they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.is_mutable:
+            with _disable_current_modes():  # the copy is none of the trace's ops
+                for leaf in pytree.tree_leaves((args, kwargs)):
+                    if isinstance(leaf, torch.Tensor) and not isinstance(leaf, FakeTensor) and not any(own is leaf for own, _ in self._written):
+                        self._written.append((leaf, leaf.detach().clone()))
+        return func(*args, **kwargs)
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        with torch.no_grad():
+            for own, kept in self._written:
+                own.copy_(kept)
 
 
 class _Trace:
@@ -35,7 +59,7 @@ class _Trace:
         # On fakes: what the function writes to its arguments, or to what it closes over, is written when the graph runs.
         mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
         stand_ins = [mode.from_tensor(tensor) for tensor in tensors]
-        with mode, TorchRefsNvfuserCapabilityMode():
+        with _Restored(), mode, TorchRefsNvfuserCapabilityMode():
             self.graph = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(stand_ins)
 
     def __call__(self, leaves: list[Any], executor: str, parameters: Any) -> Any:
