@@ -82,7 +82,9 @@ struct OpRow {
   std::vector<std::string> writes;  // hidden writes
   std::string functional;           // the row that gives what is written as further outputs, named as the params
   std::vector<std::string> checks;  // names of extra predicates
-  std::string strides = "iterator";  // stride rule of the eager result: iterator, contiguous, like_self, memory_format (of `input`), view, own (as its decomposition says)
+  // Stride rule of the eager result: iterator, contiguous, like_self, memory_format (of `input`), view, own (as its decomposition says),
+  // copy (the same, always new memory).
+  std::string strides = "iterator";
   int cost_slots = 1;               // issue slots an element
   int cost_special = 0;             // special-function ops an element
   bool metadata_only = false;       // launches nothing on its own (views, composites that are views)
