@@ -73,7 +73,7 @@ ROWS: dict[str, Row] = {
     "densenet": timm_model("densenet121", block_config=(2, 2)),
     "convnext": timm_model("convnext_atto", depths=(1, 1, 1, 1)),
     "swin": timm_model("swin_tiny_patch4_window7_224", img_size=32, window_size=4, embed_dim=24, depths=(2, 2), num_heads=(2, 4), drop_path_rate=0.0),
-    "mlp_mixer": timm_model("mixer_s16_224", img_size=64, num_blocks=2, embed_dim=32),
+    "mlp_mixer": timm_model("mixer_s16_224", img_size=64),
     "poolformer": timm_model("poolformer_s12"),
     "ghostnet": timm_model("ghostnet_050", drop_rate=0.0),
     "unet": Row("own", "UNet", "image32"),
