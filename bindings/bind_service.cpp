@@ -2,7 +2,11 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "bindings/call_values.h"
+#include "bindings/min_cut.h"
 #include "bindings/option_values.h"
 #include "executor/interface/fxfuser.h"
 
@@ -66,6 +70,13 @@ partitioner::Check python_check(py::function function) {
   };
 }
 
+std::vector<bool> min_cut_of(std::uint32_t nodes, const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>>& edges, std::uint32_t source, std::uint32_t sink) {
+  std::vector<FlowEdge> network;
+  network.reserve(edges.size());
+  for (const auto& [from, to, capacity] : edges) network.push_back({from, to, std::min(capacity, kUnbounded)});
+  return min_cut(nodes, network, source, sink);
+}
+
 }  // namespace
 
 void bind_service(py::module_& module) {
@@ -81,6 +92,8 @@ void bind_service(py::module_& module) {
         warn(parse_options(executor, option_values(parameters)).warnings, PyExc_UserWarning);
       },
       py::arg("executor"), py::arg("parameters"), "Raises what execute would raise for these options.");
+  module.def("min_cut", &min_cut_of, py::arg("nodes"), py::arg("edges"), py::arg("source"), py::arg("sink"),
+             "By node of a network of (from, to, capacity): does it lie on the sink's side of the cheapest cut?");
   module.def("ops_json", [] { return service().ops_json(); });
   module.def("register_rows", [](const std::string& json) { service().register_rows(json); });
   module.def("register_check", [](const std::string& name, py::function check) { service().register_check(name, python_check(std::move(check))); });

@@ -125,11 +125,22 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
   std::shared_ptr<Program> program = handle.program;  // the module may die during the call
   std::vector<c10::IValue> outputs;
   Gil gil;
-  RunResult result = program->run(options, inputs, outputs, &gil);
-  if (call.from_compiler) std::erase_if(result.warnings, [](const std::string& text) { return text.starts_with("nothing is fused"); });
+  RunResult result;
+  std::vector<c10::IValue> given;
+  if (call.given != nullptr) {
+    given.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
+    *call.given = py::object();  // from here on `given` alone holds them
+    result = program->run_boxed(options, given, outputs, &gil);
+  } else {
+    result = program->run(options, inputs, outputs, &gil);
+  }
+  if (!result.nothing_fused.empty() && !call.from_compiler) result.warnings.push_back(result.nothing_fused);
   warn_of_fallback(result.warnings);
-  if (result.status == RunStatus::RunOriginal) return run_original(call, args, arg_count);
-  return results(handle, std::move(outputs));
+  if (result.status == RunStatus::Ran) return results(handle, std::move(outputs));
+  if (call.given == nullptr) return run_original(call, args, arg_count);
+  py::tuple again(count);
+  for (std::size_t i = 0; i < again.size(); ++i) again[i] = to_python(std::move(given[i]));
+  return run_original(call, PySequence_Fast_ITEMS(again.ptr()), count);
 }
 
 py::object slow_call(const Call& call, const Handle& handle, PyObject* const* args, Py_ssize_t count) {
@@ -198,7 +209,9 @@ py::object execute_call(const Call& call) {
   const py::tuple leaves(py::cast<py::list>(pair[0]));
   const auto original = py::cast<py::tuple>(pair[1]);
   if (static_cast<Py_ssize_t>(leaves.size()) != placeholders) wrong_arguments(call, strict);
-  return run_program(call, handle, options, PySequence_Fast_ITEMS(leaves.ptr()), placeholders, PySequence_Fast_ITEMS(original.ptr()),
+  Call held_call = call;
+  held_call.given = nullptr;  // both lists hold the inputs
+  return run_program(held_call, handle, options, PySequence_Fast_ITEMS(leaves.ptr()), placeholders, PySequence_Fast_ITEMS(original.ptr()),
                      static_cast<Py_ssize_t>(original.size()));
 }
 
@@ -256,14 +269,14 @@ PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, P
   return run_call(call);
 }
 
-/// execute_boxed(gm, inputs, executor_parameters): takes the inputs out of the list, so that the caller's list keeps none alive.
+/// execute_boxed(gm, inputs, executor_parameters): takes the inputs out of the list; each is let go of after its last use.
 PyObject* boxed_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   HANDLE_TH_ERRORS
   if (nargs != 3 || !PyList_CheckExact(args[1])) {
     PyErr_SetString(PyExc_TypeError, "execute_boxed takes a module, a list of inputs and executor_parameters");
     return nullptr;
   }
-  const py::object inputs = py::reinterpret_steal<py::object>(PyList_AsTuple(args[1]));
+  py::object inputs = py::reinterpret_steal<py::object>(PyList_AsTuple(args[1]));
   if (PyList_SetSlice(args[1], 0, PyList_GET_SIZE(args[1]), nullptr) < 0) return nullptr;
   Call call;
   call.module = args[0];
@@ -271,6 +284,7 @@ PyObject* boxed_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   call.count = PyTuple_GET_SIZE(inputs.ptr());
   call.parameters = args[2] == Py_None ? nullptr : args[2];
   call.from_compiler = true;
+  call.given = &inputs;
   return run_call(call);
   END_HANDLE_TH_ERRORS
 }

@@ -217,10 +217,12 @@ bool is_brief(const Plan& plan) {
   return bytes <= kBriefBytes;
 }
 
-std::optional<std::uint32_t> Plan::run(Slots& slots, RunCounters& counters) const {
+std::optional<std::uint32_t> Plan::run(Slots& slots, RunCounters& counters, bool give_up) const {
   for (const Step& step : steps) {
     if (!run_step(step, slots, counters)) return step.unit;
     for (SlotId slot : step.free_after) slots[slot] = c10::IValue();
+    if (!give_up) continue;
+    for (SlotId slot : step.inputs_after) slots[slot] = c10::IValue();
   }
   return std::nullopt;
 }
@@ -279,6 +281,18 @@ void set_lifetimes(Plan& plan, const std::vector<bool>& keep) {
     };
     for_each_write(step, touch);
     for_each_read(step, touch);
+  }
+}
+
+void set_input_lifetimes(Plan& plan, const std::vector<std::pair<SlotId, std::optional<std::uint32_t>>>& last_unit) {
+  for (Step& step : plan.steps) step.inputs_after.clear();
+  for (const auto& [slot, unit] : last_unit) {
+    if (!unit) continue;
+    for (std::size_t i = plan.steps.size(); i-- > 0;) {
+      if (plan.steps[i].unit > *unit && i > 0) continue;
+      plan.steps[i].inputs_after.push_back(slot);
+      break;
+    }
   }
 }
 

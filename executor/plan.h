@@ -24,11 +24,13 @@ class Plan {
   // Kernels that were not in the cache and might not be compiled: with another version of the cache the plan is made anew.
   std::uint64_t missing_kernels = 0, cache_version = 0;
   std::shared_ptr<PlanGraph> graph;  // set under the option cuda_graph
+  std::shared_ptr<void> made_for;  // what the program goes on with when a result differs
   bool brief = false;  // only launches that are short on the calling thread, views and host numbers: it runs under the host's lock
 
   /// Runs the steps on a frame whose inputs and constants are set. Returns the unit to go on from as a miss when an ATen
   /// result's meta differs from what this plan was made for; nullopt when all ran.
-  std::optional<std::uint32_t> run(Slots& slots, RunCounters& counters) const;
+  /// `give_up`: inputs are freed after their last use.
+  std::optional<std::uint32_t> run(Slots& slots, RunCounters& counters, bool give_up = false) const;
 };
 
 /// A tensor's elements by their size.
@@ -41,6 +43,8 @@ bool run_step(const Step& step, Slots& slots, RunCounters& counters);
 void set_lifetimes(Plan& plan, const std::vector<bool>& keep);
 /// What a plan takes in memory, about.
 std::size_t bytes_of(const Plan& plan);
+/// Sets inputs_after of every step: `last_unit` is the last unit that reads an input, none where it has to be kept.
+void set_input_lifetimes(Plan& plan, const std::vector<std::pair<SlotId, std::optional<std::uint32_t>>>& last_unit);
 /// See Plan::brief.
 bool is_brief(const Plan& plan);
 /// What a step reads and writes.

@@ -223,7 +223,7 @@ void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& r
     }
   }
   if (lowered.partitions.empty() && !lowered.graph.nodes.empty() && tell_once(told_nothing_fused_)) {
-    result.warnings.push_back("nothing is fused: what this graph computes is not supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)");
+    result.nothing_fused = "nothing is fused: what this graph computes is not supported by nvFuser, fallback to aten executor (fxfuser.explain says why for each node)";
   }
 }
 
@@ -236,9 +236,21 @@ void ProgramImpl::tell_failures(const Class& held, RunResult& result) {
 }
 
 RunResult ProgramImpl::run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock) {
+  Call call{options, inputs, outputs, {}, {}, {}};
+  return run_call(call, lock);
+}
+
+RunResult ProgramImpl::run_boxed(const Options& options, std::vector<c10::IValue>& inputs, std::vector<c10::IValue>& outputs, HostLock* lock) {
+  Call call{options, inputs, outputs, {}, {}, {}};
+  if (written_.empty()) call.given = &inputs;  // writes are settled from the inputs when a step raises
+  return run_call(call, lock);
+}
+
+RunResult ProgramImpl::run_call(Call& call, HostLock* lock) {
+  const Options& options = call.options;
+  const std::span<const c10::IValue> inputs = call.inputs;
   check_count(inputs.size());
   RunResult result;
-  Call call{options, inputs, outputs, {}, {}, {}};
   if (!sign(inputs, call.signature, result.reason)) return refuse(options, std::move(result));
   if (!written_.empty() && writes_overlap(inputs, written_)) {
     result.reason = "an input that is written shares memory with another, or with itself";
@@ -284,14 +296,16 @@ auto ProgramImpl::settled(Slots& slots, const RunCounters& counters, Work&& work
 std::string ProgramImpl::run_plan(const Plan& plan, Call& call) {
   if (plan.graph != nullptr && plan.graph->run({plan, call.inputs, graph_.inputs.size(), input_slots_, session_.graph_capture.get()}, call.outputs, call.counters)) return {};
   Slots slots = frame(call.inputs, plan.slot_count);
-  const auto from = settled(slots, call.counters, [&] { return plan.run(slots, call.counters); });
+  const bool give_up = call.given != nullptr && plan.made_for != nullptr;
+  if (give_up) call.given->clear();  // the frame has them
+  const auto from = settled(slots, call.counters, [&] { return plan.run(slots, call.counters, give_up); });
   if (!from) {
     collect(plan.outputs, slots, call.outputs);
     return {};
   }
   // An ATen result looks different this time: go on as a miss from there.
   std::string unused;
-  const auto held = class_of(call.options, call.inputs, unused);
+  const auto held = plan.made_for != nullptr ? std::static_pointer_cast<Class>(plan.made_for) : class_of(call.options, call.inputs, unused);
   FXF_ASSERT(held != nullptr, "a plan without its class");
   const Plan rest = settled(slots, call.counters, [&] { return Discovery(session_, *held->lowered, held->failed, call.options).run(slots, *from, call.counters); });
   collect(rest.outputs, slots, call.outputs);
@@ -311,8 +325,28 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   Plan plan = settled(slots, call.counters, [&] { return discovery.run(slots, 0, call.counters); });
   tell_failures(*held, result);
   collect(plan.outputs, slots, call.outputs);
+  plan.made_for = held;
+  set_input_lifetimes(plan, last_units(*held->lowered, plan));
   finish_plan(plan, call);
   return miss;
+}
+
+std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> ProgramImpl::last_units(const LoweredGraph& lowered, const Plan& plan) const {
+  std::vector<std::optional<std::uint32_t>> last(graph_.values.size(), 0);
+  const auto reads = [&](ir::NodeId node, std::size_t unit) {
+    ir::for_each_value(lowered.graph.node(node).args, [&](ir::ValueId value) { last.at(value) = static_cast<std::uint32_t>(unit); });
+  };
+  for (std::size_t u = 0; u < lowered.units.size(); ++u) {
+    const Unit& unit = lowered.units[u];
+    if (unit.partition < 0) reads(unit.node, u);
+    else for (ir::NodeId node : lowered.partitions[static_cast<std::size_t>(unit.partition)].nodes) reads(node, u);
+  }
+  for (const ir::Attr& attr : plan.outputs) {
+    if (attr.is_value() && attr.value() < last.size()) last[attr.value()].reset();
+  }
+  std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> out;
+  for (ir::ValueId input : graph_.inputs) out.emplace_back(input, last[input]);
+  return out;
 }
 
 void ProgramImpl::finish_plan(Plan& plan, const Call& call) {

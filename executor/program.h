@@ -17,6 +17,7 @@ class ProgramImpl final : public Program {
   ProgramImpl(Session& session, ImportedGraph imported);
 
   RunResult run(const Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock) override;
+  RunResult run_boxed(const Options& options, std::vector<c10::IValue>& inputs, std::vector<c10::IValue>& outputs, HostLock* lock) override;
   void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) override;
   std::string explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) override;
   std::size_t warm(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view arch, const std::string& pack) override;
@@ -37,8 +38,10 @@ class ProgramImpl final : public Program {
     SignatureWords signature;
     RunCounters counters;
     std::vector<std::string> names;
+    std::vector<c10::IValue>* given = nullptr;  // `inputs`, where the caller gave them up
   };
 
+  RunResult run_call(Call& call, HostLock* lock);
   void check_count(std::size_t given) const;
   /// The module itself must run. Throws Error(Value) under strict.
   RunResult refuse(const Options& options, RunResult&& result);
@@ -49,6 +52,8 @@ class ProgramImpl final : public Program {
   std::string run_meanwhile(const std::shared_ptr<Class>& held, Call& call);
   /// Lifetimes, and into the cache.
   void finish_plan(Plan& plan, const Call& call);
+  /// By input: the last unit that reads it.
+  std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> last_units(const LoweredGraph& lowered, const Plan& plan) const;
   /// No forecast for this class, and it must run to be known: through ATen, recording the metas that the next one is planned with.
   std::string run_recording(Call& call);
   /// When the work raises, the writes that eager would have done by then are done.

@@ -87,6 +87,7 @@ struct Step {
   std::uint32_t origin = 0;       // the first node of the original graph that it computes
   std::string name;               // for profiler ranges
   std::vector<SlotId> free_after;
+  std::vector<SlotId> inputs_after;  // inputs that no later step reads: freed when the caller gave them up
 };
 
 }  // namespace fxfuser::executor

@@ -75,6 +75,16 @@ Support contiguous_format(const ir::Graph&, const ir::Node& node) {
   return refuse("a memory_format other than contiguous_format");
 }
 
+/// A copy can have any layout that its rank has.
+Support format_of_rank(const ir::Graph& graph, const ir::Node& node) {
+  const auto* format = std::get_if<ir::MemoryFormat>(&get(node, "memory_format").v);
+  const auto self = first_tensor(graph, node);
+  if (format == nullptr || !self) return Support::yes();
+  const std::int64_t needed = *format == ir::MemoryFormat::ChannelsLast ? 4 : *format == ir::MemoryFormat::ChannelsLast3d ? 5 : self->rank();
+  if (self->rank() == needed) return Support::yes();
+  return refuse(fmt::format("a memory_format that needs rank {}", needed));
+}
+
 Support no_training(const ir::Graph&, const ir::Node& node) {
   for (const std::string_view flag : kTrainingFlags) {
     if (has_param(node, flag) && !is_false(get(node, flag))) return refuse(fmt::format("{} is not False", flag));
@@ -152,6 +162,7 @@ const std::vector<std::pair<std::string_view, CheckFunction>>& builtin_checks() 
       {"contiguous_format", contiguous_format},
       {"default_memory_format", default_memory_format},
       {"float_only_when_no_dtype", float_only_when_no_dtype},
+      {"format_of_rank", format_of_rank},
       {"known_padding_mode", known_padding_mode},
       {"no_dtype", no_dtype},
       {"no_negative_exponent", no_negative_exponent},

@@ -200,13 +200,13 @@ Values clone(B& b) {
   const ValueId self = b.tensor("self");
   const ir::TensorMeta meta = b.meta(self);
   const auto* format = std::get_if<ir::MemoryFormat>(&b.arg("memory_format").v);
-  const bool contiguous = format != nullptr && *format == ir::MemoryFormat::Contiguous;
-  const bool keeps = b.node().row->op == "contiguous" && ir::is_contiguous(meta);
-  FXF_CHECK(format == nullptr || *format == ir::MemoryFormat::Preserve || contiguous, NotImplemented, "{}: this memory format", b.node().name);
-  if (keeps) return {self};
+  const bool channels_last = format != nullptr && (*format == ir::MemoryFormat::ChannelsLast || *format == ir::MemoryFormat::ChannelsLast3d);
+  const bool asked = b.node().row->op == "contiguous";  // returns its input where that has the layout already
+  if (asked && !channels_last && ir::is_contiguous(meta)) return {self};
   const ValueId out = b.call("cast", {B::ref(self), meta.dtype});
   ir::TensorMeta& made = *b.graph().values[out].meta;
-  if (contiguous || b.node().row->op == "contiguous") made.strides = ir::contiguous_strides(made.sizes);
+  if (channels_last) made.strides = ir::channels_last_strides(made.sizes);
+  else if (asked || (format != nullptr && *format == ir::MemoryFormat::Contiguous)) made.strides = ir::contiguous_strides(made.sizes);
   return {out};
 }
 

@@ -47,6 +47,7 @@ struct RunResult {
   RunStatus status = RunStatus::Ran;
   std::string reason;
   std::vector<std::string> warnings;  // FallbackWarning texts, each already told at most once
+  std::string nothing_fused;          // the same, of a graph without a group; a host whose compiler chose the graph may leave it out
 };
 
 /// Counters since start or the last reset; a cheap snapshot.
@@ -75,6 +76,9 @@ class Program {
   /// `inputs`: the graph's inputs in order, then its constants. Fills `outputs` with the flattened results.
   /// `lock` may be null.
   virtual RunResult run(const executor::Options& options, std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs, HostLock* lock = nullptr) = 0;
+  /// As `run`, for a caller that needs `inputs` no more: a plan that is known lets go of each after its last use. After
+  /// RunOriginal they are still there.
+  virtual RunResult run_boxed(const executor::Options& options, std::vector<c10::IValue>& inputs, std::vector<c10::IValue>& outputs, HostLock* lock = nullptr) = 0;
   /// Every node by itself through ATen, with the caller's dispatch state: what `run` is compared with, and what a host calls
   /// that has no module of its own when `run` answers RunOriginal.
   virtual void run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) = 0;

@@ -23,6 +23,19 @@ Sizes contiguous_strides(const Sizes& sizes) {
   return strides;
 }
 
+Sizes channels_last_strides(const Sizes& sizes) {
+  Sizes strides(sizes.size());
+  std::int64_t next = 1;
+  const auto give = [&](std::size_t dim) {
+    strides[dim] = next;
+    next *= std::max<std::int64_t>(sizes[dim], 1);
+  };
+  give(1);
+  for (std::size_t i = sizes.size(); i-- > 2;) give(i);
+  give(0);
+  return strides;
+}
+
 TensorMeta contiguous(DType dtype, Device device, Sizes sizes) {
   Sizes strides = contiguous_strides(sizes);
   return {dtype, device, std::move(sizes), std::move(strides)};

@@ -32,6 +32,8 @@ struct TensorMeta {
 
 /// Row-major strides of these sizes (a size of 0 counts as 1, as in PyTorch).
 Sizes contiguous_strides(const Sizes& sizes);
+/// The strides of channels-last memory: dim 1 innermost, the others row-major (rank 4 or 5).
+Sizes channels_last_strides(const Sizes& sizes);
 /// A contiguous meta.
 TensorMeta contiguous(DType dtype, Device device, Sizes sizes);
 bool is_contiguous(const TensorMeta& meta);

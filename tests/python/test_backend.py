@@ -107,7 +107,7 @@ def test_a_training_step_is_eagers(launches: Launches) -> None:
     assert launches() >= 6
 
 
-@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.SGD])
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
 @pytest.mark.parametrize("foreach", [True, False])
 def test_compiled_optimizer_steps(optimizer: Any, foreach: bool, launches: Launches) -> None:
     start = [torch.randn(5, 3), torch.randn(7)]
@@ -173,6 +173,16 @@ def test_checkpoint_and_cond_run(launches: Launches) -> None:
         results.append([y.detach(), x.grad])
     torch.testing.assert_close(results[1], results[0])
     assert launches() >= 1
+
+
+def test_stances_are_heeded(launches: Callable[[], int]) -> None:
+    x, y = torch.randn(8, 8), torch.randn(8, 8)
+    compiled = torch.compile(pointwise, backend="fxfuser")
+    with torch.compiler.set_stance("force_eager"):
+        check_close(compiled(x, y), pointwise(x, y), "force_eager")
+    assert launches() == 0
+    check_close(compiled(x, y), pointwise(x, y), "default")
+    assert launches() == 1
 
 
 def test_a_reset_frees_the_plans(launches: Launches) -> None:

@@ -93,3 +93,21 @@ def test_chains(layout: str) -> None:
         check_close(execute(gm, x, executor_parameters={"on_error": "raise"}), gm(x), f"{layout}: {', '.join(names)}")
         launches += fxfuser.stats()["launches"]["host"] - before
     assert launches >= 10
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 1, 4, 5), (1, 3, 1, 1), (2, 3, 4, 5, 2), (0, 3, 4, 5)], ids=str)
+def test_copies_into_channels_last(shape: tuple[int, ...], launches: Callable[[], int]) -> None:
+    wanted = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+    x = torch.randn(shape)
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        copy = torch.tanh(x).clone(memory_format=wanted)
+        back = copy.clone(memory_format=torch.contiguous_format)
+        return copy, copy * 2, copy.sum(1), back + 1, copy.transpose(0, 1).exp()
+
+    for given in (x, x.to(memory_format=wanted), x.transpose(2, 3)):
+        gm = make_fx(function)(given)
+        check_close(execute(gm, given, executor_parameters={"on_error": "raise"}), gm(given), str(shape))
+        report = fxfuser.explain(gm, given)
+        assert all(node["status"] != "aten" for node in report.nodes())
+    assert launches() >= (3 if x.numel() else 0)

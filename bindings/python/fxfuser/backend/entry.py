@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 import torch.fx
-from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
 from fxfuser import _C
 from fxfuser.backend.compiler import Boxed
 from fxfuser.backend.decompositions import decompositions
+from fxfuser.backend.partition_fn import PARTITIONS
 
 # torch.compile's mode -> executor_parameters; a parameter that this build does not have is left out.
 MODES: dict[str, dict[str, Any]] = {
@@ -23,6 +23,22 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
+# An option of the backend itself: who chooses what is saved between forward and backward.
+PARTITION = "partition"
+
+
+def partition_of(options: dict[str, Any] | None) -> Callable[..., Any]:
+    """The partition function that ``options`` names.
+
+    Raises:
+        ValueError: an unknown name; the text lists the known ones.
+    """
+    name = (options or {}).get(PARTITION, "bytes")
+    if name not in PARTITIONS:
+        raise ValueError(f"{PARTITION} is {name!r}; it can be {', '.join(PARTITIONS)}")
+    return PARTITIONS[name]
+
+
 def parameters_of(mode: str | None, options: dict[str, Any] | None) -> dict[str, Any]:
     """``torch.compile``'s ``mode`` and ``options`` as ``executor_parameters``.
 
@@ -31,13 +47,14 @@ def parameters_of(mode: str | None, options: dict[str, Any] | None) -> dict[str,
         TypeError: an option of a wrong type.
     """
     known = [row["name"] for row in _C.option_docs()]
+    options = {name: value for name, value in (options or {}).items() if name != PARTITION}
     if mode is not None and mode not in MODES:
         raise ValueError(f"mode is {mode!r}; it can be {', '.join(MODES)}")
-    unknown = [name for name in options or {} if name not in known]
+    unknown = [name for name in options if name not in known]
     if unknown:
-        raise ValueError(f"options has an unknown key {unknown[0]!r}; known are {', '.join(known)}")
+        raise ValueError(f"options has an unknown key {unknown[0]!r}; known are {', '.join([PARTITION, *known])}")
     parameters = {name: value for name, value in MODES[mode or "default"].items() if name in known}
-    parameters.update(options or {})
+    parameters.update(options)
     _C.check_options("nvfuser", parameters)
     return parameters
 
@@ -64,7 +81,7 @@ class Backend:
             bw_compiler=compiler,
             inference_compiler=compiler,
             decompositions=decompositions(),
-            partition_fn=min_cut_rematerialization_partition,
+            partition_fn=partition_of(options),
             keep_inference_input_mutations=True,
         )(gm, inputs)
         return compiled
