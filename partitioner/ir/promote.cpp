@@ -73,16 +73,6 @@ bool is_channels_last(const TensorMeta& meta) {
   return true;
 }
 
-Sizes channels_last_strides(const Sizes& sizes) {
-  Sizes out(sizes.size(), 1);
-  std::int64_t expected = 1;
-  for (std::size_t d : channels_last_order(sizes.size())) {
-    out[d] = expected;
-    expected *= std::max<std::int64_t>(sizes[d], 1);
-  }
-  return out;
-}
-
 /// Strides that grow in channels-last order, gaps allowed. Where sizes of 1 leave the order open, it is contiguous.
 bool grows_as_channels_last(const TensorMeta& meta) {
   const std::size_t rank = meta.sizes.size();

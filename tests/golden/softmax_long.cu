@@ -4,7 +4,7 @@ struct Params {
   long long n[7];
 };
 
-FXF_KERNEL(512, 1) fxfuser_normalization_ae43ea81(const FXF_PARAM Params p) {
+FXF_KERNEL(512, 1) fxfuser_normalization_7f04f136(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   const int row_length = (int)p.n[0];
@@ -43,13 +43,14 @@ FXF_KERNEL(512, 1) fxfuser_normalization_ae43ea81(const FXF_PARAM Params p) {
   }
   float past1[1];
   FXF_UNROLL for (int t = 0; t < 1; ++t) past1[t] = (float)0;
-  typedef float state1;
+  typedef fxf_posted<float > state1;
   FXF_SHARED(state1, scratch1, 128);
-  if (fxf_thread() < 64) FXF_PLACE(scratch1, 64 + fxf_thread(), (-(FXF_INF_F)));
-  typedef float state4;
+  if (fxf_thread() < 64) FXF_PLACE(scratch1, 64 + fxf_thread(), (state1{-(FXF_INF_F)}));
+  typedef fxf_posted<float > state4;
   FXF_SHARED(state4, scratch4, 128);
-  if (fxf_thread() < 64) FXF_PLACE(scratch4, 64 + fxf_thread(), (0.0f));
-  fxf_arrive_peers<4>();
+  if (fxf_thread() < 64) FXF_PLACE(scratch4, 64 + fxf_thread(), (state4{0.0f}));
+  FXF_EXCHANGE(exchange);
+  fxf_open_exchange<4>(exchange);
   for (int turn = 0; turn < turns; ++turn) {
     {
       const int slot = (turn + 2) % 5;
@@ -94,14 +95,14 @@ FXF_KERNEL(512, 1) fxfuser_normalization_ae43ea81(const FXF_PARAM Params p) {
       }
       acc1 = fxf_fold_parts<4>(part1, fold1);
     }
-    fxf_await_peers<4>();
+    if (turn > 0) fxf_await_posts<4>(exchange, (turn - 1) % 2, (turn - 1) / 2 % 2);
     {
       const int row = ((int)(turn - 2) * teams + team) * 1 + fxf_thread() / 512;
       const bool live = (turn - 2) >= 0 && row < rows;
       const int here = live ? row : 0;
       const int i0 = here;
       const int slot = (turn + 3) % 5;
-      const auto acc4 = fxf_fold_posted<64>(scratch4, fold4, (turn + 1) % 2 * 64);
+      const auto acc4 = fxf_fold_posted<64>(scratch4, fold4, (turn + 1) % 2);
       const float v4 = (float)(acc4);  // sum
       const float v1 = past1[0];
       FXF_UNROLL
@@ -129,7 +130,7 @@ FXF_KERNEL(512, 1) fxfuser_normalization_ae43ea81(const FXF_PARAM Params p) {
       const int here = live ? row : 0;
       const int i0 = here;
       const int slot = (turn + 4) % 5;
-      const auto acc1 = fxf_fold_posted<64>(scratch1, fold1, (turn + 1) % 2 * 64);
+      const auto acc1 = fxf_fold_posted<64>(scratch1, fold1, (turn + 1) % 2);
       const float v1 = (float)(acc1);  // amax
       row1 = v1;
       float part4[4];
@@ -151,10 +152,11 @@ FXF_KERNEL(512, 1) fxfuser_normalization_ae43ea81(const FXF_PARAM Params p) {
       }
       acc4 = fxf_fold_parts<4>(part4, fold4);
     }
-    fxf_post_to_peers<4, 16>(acc1, scratch1, fold1, turn % 2 * 64, peer);
-    fxf_post_to_peers<4, 16>(acc4, scratch4, fold4, turn % 2 * 64, peer);
-    fxf_arrive_peers<4>();
+    if (fxf_thread() == 0) fxf_expect_posts<4>(exchange, turn % 2, 64 * ((int)sizeof(state1) + (int)sizeof(state4)));
+    fxf_post_to_peers<4, 16>(acc1, scratch1, exchange, fold1, turn % 2, peer);
+    fxf_post_to_peers<4, 16>(acc4, scratch4, exchange, fold4, turn % 2, peer);
     past1[0] = row1;
   }
-  fxf_await_peers<4>();  // no block leaves while a peer may still post to it
+  if (turns > 0) fxf_await_posts<4>(exchange, (turns - 1) % 2, (turns - 1) / 2 % 2);
+  fxf_close_exchange<4>();
 }
