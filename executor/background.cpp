@@ -24,6 +24,7 @@ struct Background::State {
 namespace {
 
 Background* forked = nullptr;  // the one whose thread a fork must mind
+thread_local bool is_worker = false;
 
 }  // namespace
 
@@ -66,7 +67,10 @@ void Background::enqueue(std::function<void()> job) {
   held.changed.notify_one();
 }
 
+bool Background::on_worker() { return is_worker; }
+
 void Background::work(State& held) {
+  is_worker = true;
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);  // of this thread and what it starts
   while (true) {
     std::function<void()> job;

@@ -10,6 +10,8 @@ class Background {
  public:
   /// Jobs run one after the other; what they raise is lost.
   void enqueue(std::function<void()> job);
+  /// Is this the thread of the jobs? A fork waits for a job, so none may wait for a lock that who forks holds (the host program's).
+  static bool on_worker();
   /// Jobs that ended since start: while it stays the same, nothing new is there.
   std::uint64_t ended() const { return ended_; }
   /// Grows where what waited was dropped (by finish, or in a forked child): a job of an earlier era may never run.

@@ -1,5 +1,7 @@
 #include "executor/log.h"
 
+#include "executor/background.h"
+
 namespace fxfuser::executor {
 
 void PendingLines::add(LogTopic topic, std::string line) {
@@ -9,6 +11,7 @@ void PendingLines::add(LogTopic topic, std::string line) {
 }
 
 void PendingLines::flush() {
+  if (Background::on_worker()) return;
   std::vector<std::pair<LogTopic, std::string>> ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

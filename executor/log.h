@@ -26,7 +26,7 @@ class PendingLines {
   std::vector<std::pair<LogTopic, std::string>> lines_;
 };
 
-/// Flushes at the end of a scope, also when it raises.
+/// Flushes at the end of a scope, also when it raises. What a background thread adds waits for the next thread that flushes.
 class FlushLines {
  public:
   explicit FlushLines(PendingLines& lines) : lines_(lines) {}

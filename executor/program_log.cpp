@@ -20,6 +20,7 @@ std::vector<std::string> ProgramImpl::input_names() const {
 
 void ProgramImpl::tell_miss(const std::string& miss, const std::optional<PlanKey>& before, const Call& call) {
   LogSink& log = *session_.log;
+  session_.kernels.lines().flush();  // what a background compile had to say
   const PlanKey now{{call.signature.begin(), call.signature.end()}, call.options};
   std::vector<KeyDifference> differences;
   if (before) differences = key_differences(*before, now, input_names());

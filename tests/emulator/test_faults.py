@@ -34,7 +34,7 @@ CASES = {
     "divergent shuffle": ("if (fxf_thread() < 7) fxf_shuffle(1.0f, 1);", "lanes that are elsewhere"),
     "sound cluster": (CLUSTER_HEAD + POST + "if (fxf_thread() == 0) fxf_expect_posts<2>(e, 0, 256); fxf_await_posts<2>(e, 0, 0); fxf_write(out, FXF_TAKE(s, 63 - fxf_thread())); fxf_close_exchange<2>();", ""),
     "a post taken too early": (CLUSTER_HEAD + POST + "float v = FXF_TAKE(s, 63 - fxf_thread()); fxf_await_posts<2>(e, 0, 0); fxf_write(out, v);", "EMULATOR: "),
-    "a post overwritten": (CLUSTER_HEAD + "fxf_expect_posts<2>(e, 0, 4);" + POST + "fxf_await_posts<2>(e, 0, 0); float v = FXF_TAKE(s, 63 - fxf_thread()); FXF_POST(s, fxf_thread(), v, 1 - fxf_block(), e, 0);", "race: "),
+    "a post overwritten": (CLUSTER_HEAD + "fxf_expect_posts<2>(e, 0, 4);" + POST + "fxf_await_posts<2>(e, 0, 0); float v = FXF_TAKE(s, 63 - fxf_thread()); FXF_POST(s, fxf_thread(), v, 1 - fxf_block(), e, 1);", "race: "),
     "more posts than expected": (CLUSTER_HEAD + POST + "if (fxf_thread() == 0) fxf_expect_posts<2>(e, 0, 128); fxf_await_posts<2>(e, 0, 0);", "not what the block expects"),
     "the wrong round": (CLUSTER_HEAD + POST + "if (fxf_thread() == 0) fxf_expect_posts<2>(e, 0, 256); fxf_await_posts<2>(e, 0, 1);", "wrong parity"),
     "a block leaves its peer": (CLUSTER_HEAD + "if (fxf_block() == 0) fxf_close_exchange<2>();", "never reach"),

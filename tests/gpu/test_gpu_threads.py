@@ -13,17 +13,17 @@ from numerics import check_close
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
-@pytest.mark.parametrize("options", [{}, {"cuda_graph": True}], ids=["plain", "cuda_graph"])
-def test_eight_threads_and_four_streams(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("options", "count"), [({}, 4), ({"cuda_graph": True}, 4), ({"cuda_graph": True}, 32)], ids=["plain", "cuda_graph", "cuda_graph_all_streams"])
+def test_eight_threads_and_many_streams(options: dict[str, Any], count: int) -> None:
     gm = make_fx(lambda x: torch.digamma(torch.tanh(x * 1.125) + 2.5).softmax(-1) * x)(torch.randn(4, 4, device="cuda"))
-    streams = [torch.cuda.Stream() for _ in range(4)]
+    streams = [torch.cuda.Stream() for _ in range(count)]  # torch has 32
     inputs = [torch.randn(64 + index % 3, 128, device="cuda") for index in range(160)]
     expected = [gm(x) for x in inputs]
     torch.cuda.synchronize()
     before = fxfuser.stats()["launches"]["cuda"]
 
     def call(index: int) -> torch.Tensor:
-        with torch.cuda.stream(streams[index % 4]):
+        with torch.cuda.stream(streams[index % count]):
             return execute(gm, inputs[index], executor_parameters={"on_error": "raise", **options})
 
     with ThreadPoolExecutor(8) as pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import threading
 from collections.abc import Callable
@@ -14,7 +15,14 @@ _lock = threading.Lock()  # one stream a device serves all captures
 
 @functools.cache
 def _side_stream(device: int) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)
+    """A stream that nobody else has: those of ``torch.cuda.Stream`` come from a pool of 32, so what another thread enqueues on its
+    own could be captured."""
+    handle, non_blocking = ctypes.c_void_p(), 1
+    with torch.cuda.device(device):
+        status = ctypes.CDLL("libcuda.so.1").cuStreamCreate(ctypes.byref(handle), non_blocking)
+    if status != 0:
+        raise RuntimeError(f"cuStreamCreate failed with {status}")
+    return torch.cuda.ExternalStream(handle.value, device)
 
 
 def capture(device: int, run: Callable[[], None]) -> torch.cuda.CUDAGraph:
