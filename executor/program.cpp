@@ -15,11 +15,6 @@
 namespace fxfuser::executor {
 namespace {
 
-constexpr std::string_view kInputGuards = "torch.export.guards";  // as the importer names it
-
-/// torch.export's check of the inputs' sizes, dtypes and whole numbers: it said yes to this plan's key, which holds all of them.
-bool is_input_check(const Step& step) { return step.name == kInputGuards && std::holds_alternative<CallableStep>(step.what); }
-
 constexpr std::size_t kMaxClasses = 16;
 
 /// The host's lock is given up while this lives.
@@ -329,43 +324,6 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   set_input_lifetimes(plan, last_units(*held->lowered, plan));
   finish_plan(plan, call);
   return miss;
-}
-
-std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> ProgramImpl::last_units(const LoweredGraph& lowered, const Plan& plan) const {
-  std::vector<std::optional<std::uint32_t>> last(graph_.values.size(), 0);
-  const auto reads = [&](ir::NodeId node, std::size_t unit) {
-    ir::for_each_value(lowered.graph.node(node).args, [&](ir::ValueId value) { last.at(value) = static_cast<std::uint32_t>(unit); });
-  };
-  for (std::size_t u = 0; u < lowered.units.size(); ++u) {
-    const Unit& unit = lowered.units[u];
-    if (unit.partition < 0) reads(unit.node, u);
-    else for (ir::NodeId node : lowered.partitions[static_cast<std::size_t>(unit.partition)].nodes) reads(node, u);
-  }
-  for (const ir::Attr& attr : plan.outputs) {
-    if (attr.is_value() && attr.value() < last.size()) last[attr.value()].reset();
-  }
-  std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> out;
-  for (ir::ValueId input : graph_.inputs) out.emplace_back(input, last[input]);
-  return out;
-}
-
-void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
-  const bool has_reals = std::any_of(call.inputs.begin(), call.inputs.end(), [](const c10::IValue& input) { return input.isDouble(); });
-  if (!has_reals) std::erase_if(plan.steps, is_input_check);
-  std::vector<bool> keep = keep_;
-  keep.resize(plan.slot_count, false);
-  for (const ir::Attr& attr : plan.outputs) {
-    if (attr.is_value()) keep[attr.value()] = true;
-  }
-  set_lifetimes(plan, keep);
-  plan.brief = is_brief(plan);
-  plan.steps.shrink_to_fit();  // kept for long, and for many shapes
-  if (call.options.cuda_graph) {
-    plan.graph = std::make_shared<PlanGraph>();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    last_graph_ = plan.graph;
-  }
-  if (call.options.use_python_fusion_cache) plans_.remember(call.signature, call.options, std::make_shared<const Plan>(std::move(plan)));
 }
 
 std::string ProgramImpl::run_meanwhile(const std::shared_ptr<Class>& held, Call& call) {
