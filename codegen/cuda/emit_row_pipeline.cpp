@@ -137,18 +137,12 @@ class RowPipeline {
     place_row("turn");
     if (ring_.any()) w_.body.linef("const int slot = turn % {};", s_.stages);
     name_early();
-    row_.row_values(0);  // an indexed load needs its row's index first
-    row_.hold(row_.repeated(), "live");
-    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
-      row_.row_values(pass);
-      const PassWork work = row_.work_of(pass);
-      if (work.roots.empty()) continue;
-      row_.loop(pass, work, true);
-      for (const Accumulator* state : work.states) {
+    row_.all_passes([&](const std::vector<const Accumulator*>& states) {
+      for (const Accumulator* state : states) {
         if (s_.threads_per_row > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state->expr, s_.threads_per_row, w_.chain_fold(*state));
-        results(*state, fmt::format("acc{}", state->expr));
+        row_.name_results(*state, fmt::format("acc{}", state->expr));
       }
-    }
+    });
     row_.row_values(passes_.count);
     store_row_outputs();
   }
@@ -160,30 +154,7 @@ class RowPipeline {
     }
   }
 
-  void results(const Accumulator& state, const std::string& folded) {
-    for (std::uint32_t result : state.results) {
-      const Expr& reduce = fusion_.body[result];
-      w_.body.linef("const {} v{} = {};{}", register_type(reduce.dtype), result, w_.finished(state, result, folded), comment_of(reduce));
-      row_.available[result] = true;
-    }
-  }
-
-  void store_row_outputs() {
-    if (row_output_roots().empty()) return;
-    w_.body.begin(s_.cluster > 1 ? "if (live && lane == 0 && peer == 0)" : "if (live && lane == 0)");
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (is_row_output(fusion_, passes_, i)) w_.store(i);
-    }
-    w_.body.end();
-  }
-
-  std::vector<std::uint32_t> row_output_roots() const {
-    std::vector<std::uint32_t> roots;
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (is_row_output(fusion_, passes_, i)) roots.push_back(fusion_.outputs[i].expr);
-    }
-    return roots;
-  }
+  void store_row_outputs() { row_.store_row_outputs(s_.cluster > 1 ? "live && lane == 0 && peer == 0" : "live && lane == 0"); }
 
   // ---- a turn of skewed passes ----
 
@@ -260,7 +231,7 @@ class RowPipeline {
     for (const Accumulator& state : passes_.accumulators) {
       if (state.pass + 1 != pass) continue;
       w_.body.linef("const auto acc{0} = fxf_fold_posted<{1}>(scratch{0}, {2}, (turn + 1) % 2);", state.expr, posted(), w_.chain_fold(state));
-      results(state, fmt::format("acc{}", state.expr));
+      row_.name_results(state, fmt::format("acc{}", state.expr));
       for (std::uint32_t result : state.results) {
         if (std::any_of(carried_.begin(), carried_.end(), [&](const Carried& value) { return value.id == result; })) w_.body.linef("row{0} = v{0};", result);
       }
@@ -277,7 +248,7 @@ class RowPipeline {
   std::vector<std::uint32_t> roots_of(std::uint32_t pass) const {
     std::vector<std::uint32_t> roots = pass < passes_.count ? row_.work_of(pass).roots : std::vector<std::uint32_t>();
     if (pass + 1 == scopes_) {
-      const std::vector<std::uint32_t> outputs = row_output_roots();
+      const std::vector<std::uint32_t> outputs = row_.row_output_roots();
       roots.insert(roots.end(), outputs.begin(), outputs.end());
     }
     return roots;

@@ -39,17 +39,9 @@ class Rows {
       w_.body.linef("const {0} chunk = (length / {1} + split - 1) / split * {1};", w_.index(), row_.vector);
       w_.body.linef("const {0} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
     }
-    if (row_.is_unrolled()) {
-      row_.row_values(0);  // an indexed load needs its row's index first
-      row_.hold(row_.repeated(), "live");
-    }
-    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
-      row_.row_values(pass);
-      const PassWork work = row_.work_of(pass);
-      if (work.roots.empty()) continue;
-      row_.loop(pass, work, true);
-      if (!split) fold_rows(work.states);
-    }
+    row_.all_passes([&](const std::vector<const Accumulator*>& states) {
+      if (!split) fold_rows(states);
+    });
     split ? partials() : row_outputs();
     w_.close_entry(source_, "", row_blocks * s_.split, s_.threads);
   }
@@ -73,25 +65,12 @@ class Rows {
 
   void fold_rows(const std::vector<const Accumulator*>& states) {
     across_threads(states);
-    for (const Accumulator* state : states) {
-      for (std::uint32_t result : state->results) {
-        const Expr& reduce = fusion_.body[result];
-        w_.body.linef("const {} v{} = {};{}", register_type(reduce.dtype), result, w_.finished(*state, result, fmt::format("acc{}", state->expr)), comment_of(reduce));
-        row_.available[result] = true;
-      }
-    }
+    for (const Accumulator* state : states) row_.name_results(*state, fmt::format("acc{}", state->expr));
   }
 
   void row_outputs() {
     row_.row_values(passes_.count);
-    bool any = false;
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) any = any || is_row_output(fusion_, passes_, i);
-    if (!any) return;
-    w_.body.begin("if (live && lane == 0)");
-    for (std::size_t i = 0; i < fusion_.outputs.size(); ++i) {
-      if (is_row_output(fusion_, passes_, i)) w_.store(i);
-    }
-    w_.body.end();
+    row_.store_row_outputs("live && lane == 0");
   }
 
   void partials() {

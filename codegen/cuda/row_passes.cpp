@@ -170,6 +170,45 @@ void RowPasses::loop(std::uint32_t pass, const PassWork& work, bool keeping, boo
   }
 }
 
+void RowPasses::all_passes(const std::function<void(const std::vector<const Accumulator*>&)>& folded) {
+  if (is_unrolled()) {
+    row_values(0);  // an indexed load needs its row's index first
+    hold(repeated(), "live");
+  }
+  for (std::uint32_t pass = 0; pass < passes.count; ++pass) {
+    row_values(pass);
+    const PassWork work = work_of(pass);
+    if (work.roots.empty()) continue;
+    loop(pass, work, true);
+    folded(work.states);
+  }
+}
+
+void RowPasses::name_results(const Accumulator& state, const std::string& folded) {
+  for (std::uint32_t result : state.results) {
+    const Expr& reduce = fusion.body[result];
+    w.body.linef("const {} v{} = {};{}", register_type(reduce.dtype), result, w.finished(state, result, folded), comment_of(reduce));
+    available[result] = true;
+  }
+}
+
+std::vector<std::uint32_t> RowPasses::row_output_roots() const {
+  std::vector<std::uint32_t> roots;
+  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) {
+    if (is_row_output(fusion, passes, i)) roots.push_back(fusion.outputs[i].expr);
+  }
+  return roots;
+}
+
+void RowPasses::store_row_outputs(const std::string& guard) {
+  if (row_output_roots().empty()) return;
+  w.body.begin("if (" + guard + ")");
+  for (std::size_t i = 0; i < fusion.outputs.size(); ++i) {
+    if (is_row_output(fusion, passes, i)) w.store(i);
+  }
+  w.body.end();
+}
+
 void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& ids, const PassWork& work, const std::vector<std::uint32_t>& keeps) {
   const auto along = [&](std::uint32_t id) { return !reduced.empty() && ((fusion.body[id].depends >> inner) & 1) != 0; };
   const auto plain_value = w.value_name;

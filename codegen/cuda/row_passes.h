@@ -55,6 +55,14 @@ class RowPasses {
   /// One pass over the row. `acc<id>` has the thread's fold of each state afterwards; it is declared here unless `declared`.
   /// `keeping`: may costly values stay in registers for the passes after this one?
   void loop(std::uint32_t pass, const PassWork& work, bool keeping, bool declared = false);
+  /// All passes over one row; `folded` follows each pass with the states that it fed.
+  void all_passes(const std::function<void(const std::vector<const Accumulator*>&)>& folded);
+  /// Names the results of a fold, whose text is given.
+  void name_results(const Accumulator& state, const std::string& folded);
+  /// Expressions of the outputs that are stored once a row.
+  std::vector<std::uint32_t> row_output_roots() const;
+  /// Stores them where `guard` holds.
+  void store_row_outputs(const std::string& guard);
 
  private:
   void positions();
