@@ -78,6 +78,20 @@ def _is_tensor_operand(user: torch.fx.Node, node: torch.fx.Node) -> bool:
     return any(value is node and str(argument.type).startswith(("Tensor", "Optional[Tensor")) for argument, value in given)
 
 
+def example_leaves(gm: torch.fx.GraphModule, args: Arguments, kwargs: dict[str, Any]) -> list[Any]:
+    """The inputs in the order of the placeholders; none where no arguments are given.
+
+    Raises:
+        TypeError: the arguments fit the module in neither reading.
+    """
+    if not args and not kwargs:
+        return []
+    flat = flatten_inputs(gm, args, kwargs)
+    if flat is None:
+        raise TypeError(mismatch(gm, args, kwargs))
+    return flat[0]
+
+
 def mismatch(gm: torch.fx.GraphModule, args: Arguments, kwargs: dict[str, Any]) -> str:
     """Why the arguments fit the module in neither reading."""
     count = len(placeholders(gm))

@@ -40,13 +40,7 @@ def warm(gm: torch.fx.GraphModule, pack: str | os.PathLike[str], *args: Any, arc
             fx_import.import_graph(gm)
     except (fx_import.NeedsLowering, fx_import.RunsOriginal) as error:
         raise ValueError(f"there is nothing to compile beforehand: {error}") from None
-    leaves: list[Any] = []
-    if args or kwargs:
-        flat = calls.flatten_inputs(gm, args, kwargs)
-        if flat is None:
-            raise TypeError(calls.mismatch(gm, args, kwargs))
-        leaves = flat[0]
-    return _C.program_warm(gm, "nvfuser", options, leaves, arch, os.fspath(pack))
+    return _C.program_warm(gm, "nvfuser", options, calls.example_leaves(gm, args, kwargs), arch, os.fspath(pack))
 
 
 def load_cache(pack: str | os.PathLike[str]) -> int:

@@ -150,13 +150,7 @@ def explain(
     try:
         if not _C.has_program(gm):  # else says why it has none
             fx_import.import_graph(gm)
-        leaves: list[Any] = []
-        if args or kwargs:
-            flat = calls.flatten_inputs(gm, args, kwargs)
-            if flat is None:
-                raise TypeError(calls.mismatch(gm, args, kwargs))
-            leaves = flat[0]
-        return Report(json.loads(_C.program_explain(gm, executor, options, leaves, target)))
+        return Report(json.loads(_C.program_explain(gm, executor, options, calls.example_leaves(gm, args, kwargs), target)))
     except fx_import.NeedsLowering as error:
         if not args and not kwargs:
             raise ValueError(f"this graph is lowered for its inputs ({error}): give explain the arguments too") from None
