@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import fxfuser
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 Run = Callable[[], Any]
 
@@ -69,6 +71,30 @@ def device_ms(run: Run, repeat: int = 30) -> float:
     return statistics.median(start.elapsed_time(end) for start, end in pairs)
 
 
+def replayed_ms(run: Run, calls: int = 20) -> float:
+    """Device time of a call in milliseconds without its host time: `calls` of them in one CUDA graph, replayed; the L2 stays warm."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            run()
+    times = []
+    for _ in range(15):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        graph.replay()
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / calls)
+    return statistics.median(times)
+
+
 def host_us(run: Run, device: str, calls: int = 200) -> float:
     """Median over batches of the host time of one call in microseconds, not waiting for the device (short queue)."""
     times = []
@@ -89,6 +115,38 @@ def copy_ceiling(device: str) -> float:
     target = torch.empty_like(source)
     ms = device_ms(lambda: target.copy_(source)) if device == "cuda" else wall_ms(lambda: target.copy_(source), device)
     return 2 * size / ms / 1e6
+
+
+class Ceilings:
+    """GB/s of plain streams on this device by how many tensors they read and write and how many bytes they move: what a kernel of
+    that mix and size could reach. The streams are ours, torch's copy for one read and one write where it is faster."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, int], float] = {}
+
+    def of(self, mix: tuple[int, int], size: int) -> float:
+        reads, writes = mix
+        key = (reads, writes, max(size, 2**26).bit_length())
+        if key not in self._known:
+            count = 2 ** (key[2] - 1) // (4 * (reads + writes))
+            args = [torch.randn(count, device="cuda") for _ in range(max(reads, 1))]
+            gm = make_fx(_stream(reads, writes))(*args)
+            ms = [device_ms(lambda: fxfuser.execute(gm, *args))]
+            if mix == (1, 1):
+                target = torch.empty_like(args[0])
+                ms.append(device_ms(lambda: target.copy_(args[0])))
+            self._known[key] = 4 * count * (reads + writes) / min(ms) / 1e6
+        return self._known[key]
+
+
+def _stream(reads: int, writes: int) -> Callable[..., Any]:
+    def run(*args: torch.Tensor) -> Any:
+        total = args[0]
+        for value in args[1:]:
+            total = total + value
+        return tuple(total * (2.0 + k) for k in range(writes)) if writes else total.sum()
+
+    return run
 
 
 def facts(device: str) -> dict[str, Any]:
