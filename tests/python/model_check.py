@@ -1,8 +1,9 @@
 """One model under torch.compile with our backend, forward and backward, beside eager and float64.
 
-    python tests/python/model_check.py [NAME ...] [--json FILE]
+    python tests/python/model_check.py [NAME ...] [--peer] [--json FILE] [--page FILE]
 
-prints a line a model: errors against eager's, fused share, launches, ATen calls, and why nodes with a row are not fused.
+prints a line a model: errors against eager's, fused share, launches (ours and, with --peer, those of torch.compile's default
+backend), and why nodes with a row are not fused. --page writes the table between the marks of a Markdown page.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import math
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from unittest import mock
 import fxfuser
 import fxfuser.backend.entry
 import torch
+import torch._inductor.config
 from fxfuser.backend.compiler import Boxed
+from launch_count import launched
 from model_table import ROWS, build, result
 from numerics import widened
 from torch import nn
@@ -44,8 +48,10 @@ class Measured:
     nodes_with_row: int = 0
     fused_nodes: int = 0
     kernels: int = 0
-    launches: int = 0
-    aten_steps: int = 0
+    first_launches: int = 0  # in the first step, by the counters
+    launches: int = 0  # of generated kernels, in a later step, as the profiler sees them
+    aten_launches: int = 0  # of ops that compute, in the same step
+    peer_launches: int | None = None  # both together, with torch.compile's default backend
     reasons: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
@@ -62,6 +68,12 @@ def step(call: Any, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
     found = {"result": y.detach()}
     found |= {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
     return found | {f"{name} (buffer)": buffer.clone() for name, buffer in model.named_buffers()}
+
+
+def bare_step(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A forward and backward pass with nothing else around it."""
+    y = result(call(*args, **kwargs))
+    y.backward(torch.ones_like(y))
 
 
 def compare(measured: Measured, ours: dict[str, torch.Tensor], eager: dict[str, torch.Tensor], reference: dict[str, torch.Tensor]) -> None:
@@ -102,6 +114,22 @@ def explain(measured: Measured, graphs: list[torch.fx.GraphModule]) -> None:
     measured.reasons = dict(reasons.most_common())
 
 
+def count_launches(measured: Measured, run: Callable[[], Any]) -> None:
+    counted = launched(run)
+    measured.launches = sum(number for name, number in counted.items() if name.startswith("fxfuser_"))
+    measured.aten_launches = sum(counted.values()) - measured.launches
+
+
+def peer_launches(name: str) -> int:
+    """What a later step launches under torch.compile's default backend."""
+    torch._dynamo.reset()
+    model, args, kwargs = build(name)
+    with mock.patch.object(torch._inductor.config.cpp, "enable_kernel_profile", True):
+        call = torch.compile(model)
+        step(call, model, args, kwargs)
+        return sum(launched(lambda: bare_step(call, args, kwargs)).values())
+
+
 def measure(name: str) -> Measured:
     """Runs a row of the table three times: float64, eager, ours."""
     torch._dynamo.reset()
@@ -116,35 +144,57 @@ def measure(name: str) -> Measured:
         graphs.append(graph)
         return Boxed(graph, parameters)
 
-    before = fxfuser.stats()
+    compiled = torch.compile(ours, backend="fxfuser")
+    before = sum(fxfuser.stats()["launches"].values())
     with warnings.catch_warnings(record=True) as told, mock.patch.object(fxfuser.backend.entry, "Boxed", recorded):
         warnings.simplefilter("always")
-        mine = step(torch.compile(ours, backend="fxfuser"), ours, args, kwargs)
-    after = fxfuser.stats()
+        mine = step(compiled, ours, args, kwargs)
+    measured.first_launches = sum(fxfuser.stats()["launches"].values()) - before
     compare(measured, mine, eager, reference)
-    measured.launches = sum(after["launches"].values()) - sum(before["launches"].values())
-    measured.aten_steps = after["aten_steps"] - before["aten_steps"]
     measured.warnings = [str(one.message) for one in told if issubclass(one.category, fxfuser.FallbackWarning) or "fxfuser" in one.filename]
+    count_launches(measured, lambda: bare_step(compiled, args, kwargs))
     explain(measured, graphs)
     return measured
+
+
+def row_of(found: Measured) -> dict[str, Any]:
+    return {**asdict(found), "fused_share": round(found.fused_share, 4)}
+
+
+def page_of(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/models.md."""
+    lines = ["| model | error | fused | nodes with a row | kernels | launches | ATen | torch.compile's | not fused |", "|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        peer, mine = row["peer_launches"], row["launches"] + row["aten_launches"]
+        beside = "" if peer is None else f"{peer} ({mine / peer:.2f} x)"
+        reasons = "; ".join(f"{count} x {reason}" for reason, count in row["reasons"].items())
+        numbers = f"{row['mean_ratio']:.2f} | {100 * row['fused_share']:.1f} % | {row['nodes_with_row']} | {row['kernels']} | {row['launches']} | {row['aten_launches']}"
+        lines.append(f"| {row['name']} | {numbers} | {beside} | {reasons} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--peer", action="store_true", help="count torch.compile's launches too; else those that the file holds are kept")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, help="a Markdown page, rewritten from its first table on")
     options = parser.parse_args()
+    kept = {row["name"]: row["peer_launches"] for row in json.loads(options.json.read_text())["rows"]} if options.json and options.json.exists() else {}
     rows = []
     for name in options.names or ROWS:
         found = measure(name)
-        rows.append({**asdict(found), "fused_share": found.fused_share})
+        found.peer_launches = peer_launches(name) if options.peer else kept.get(name)
+        rows.append(row_of(found))
         print(
-            f"{name:<16} error {found.mean_ratio:.2f} x eager's, share {100 * found.fused_share:5.1f} % of {found.nodes_with_row}, "
-            f"{found.launches} launches, {found.aten_steps} ATen calls {found.wrong or ''} {found.reasons or ''}",
+            f"{name:<16} error {found.mean_ratio:.2f} x eager's, share {100 * found.fused_share:5.1f} % of {found.nodes_with_row}, {found.launches} launches"
+            f" + {found.aten_launches} ATen, torch.compile {found.peer_launches} {found.wrong or ''} {found.warnings or ''} {found.reasons or ''}",
             flush=True,
         )
     if options.json:
         options.json.write_text(json.dumps({"device": "cpu", "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+    if options.page:
+        options.page.write_text(options.page.read_text().partition("| model |")[0] + page_of(rows))
 
 
 if __name__ == "__main__":
