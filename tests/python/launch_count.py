@@ -12,19 +12,20 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 KERNEL = re.compile(r"^fxfuser_|cpp_fused|^triton_")
-ALLOCATIONS = frozenset("empty empty_like empty_strided new_empty new_empty_strided resize_ set_ lift_fresh detach_ _local_scalar_dense item is_nonzero".split())
+# Allocations, views whose schemas don't say so, and reads of a number.
+NOTHING = frozenset("empty empty_like empty_strided new_empty new_empty_strided resize_ set_ lift_fresh detach_ _unsafe_view _reshape_alias _local_scalar_dense".split())
 
 
 @functools.cache
 def _kind(name: str) -> str:
-    """`counted`, `nothing` (a view or an allocation) or `made of others` for an event of this name."""
+    """`counted`, `nothing` (a view, an allocation) or `made of others` for an event of this name."""
     if KERNEL.search(name):
         return "counted"
     namespace, _, op = name.partition("::")
     if not op or not hasattr(torch.ops, namespace) or not hasattr(getattr(torch.ops, namespace), op):
         return "made of others"
     packet = getattr(getattr(torch.ops, namespace), op)
-    if op in ALLOCATIONS:
+    if op in NOTHING:
         return "nothing"
     overloads = [found for found in (getattr(packet, overload) for overload in packet.overloads()) if torch._C._dispatch_has_kernel(found.name())]
     if any(torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd") for overload in overloads):
