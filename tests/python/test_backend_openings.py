@@ -22,6 +22,8 @@ Samples = dict[Any, list[tuple[Any, Any]]]
 # Not in torch's samples of ops, or only with more than their definitions.
 BY_HAND: dict[str, tuple[Any, ...]] = {
     "aten.copy.default": (torch.rand(4, 3), torch.rand(3)),
+    "aten.mm.default": (torch.rand(4, 1), torch.rand(1, 5)),
+    "aten.bmm.default": (torch.rand(2, 4, 1), torch.rand(2, 1, 5)),
     "aten.eye.default": (4,),
     "aten.eye.m": (4, 3),
     "aten.rrelu_with_noise_backward.default": (torch.rand(4), torch.randn(4), torch.rand(4), 0.1, 0.3, True, False),
@@ -103,7 +105,7 @@ def test_each_opens_into_rows(samples: Samples, launches: Callable[[], int]) -> 
             graph, tensors = opened(overload, args, kwargs)
             targets = {str(node.target) for node in graph.graph.nodes if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)}
             assert targets <= whole | {str(overload)}, f"{overload} leaves {targets - whole}"
-            whole_calls += str(overload) in targets  # a slice with a step
+            whole_calls += str(overload) in targets  # a slice with a step, a product over more than one element
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", fxfuser.FallbackWarning)  # of views alone
                 check_close(pytree.tree_leaves(fxfuser.execute(graph, *tensors)), pytree.tree_leaves(overload(*args, **kwargs)), str(overload))

@@ -1,4 +1,5 @@
-"""Our own openings of ops without a row: what torch's decompositions write through copies becomes paddings and concatenations, which have rows."""
+"""Our own openings of ops without a row: what torch's decompositions write through copies becomes paddings and concatenations; a
+matrix product that sums over one element is a multiplication."""
 
 from __future__ import annotations
 
@@ -75,10 +76,19 @@ def copy(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> A
     return src.to(self.dtype).expand(self.shape).clone(memory_format=torch.contiguous_format)
 
 
+def product(self: torch.Tensor, other: torch.Tensor) -> Any:
+    """`mm` and `bmm`."""
+    if not (_is_known(self.shape[-1]) and self.shape[-1] == 1 and self.is_floating_point()):
+        return NotImplemented
+    return self * other
+
+
 OWN: dict[Any, Callable[..., Any]] = {
     aten.slice_backward.default: slice_backward,
     aten.select_backward.default: select_backward,
     aten.slice_scatter.default: slice_scatter,
     aten.select_scatter.default: select_scatter,
     aten.copy.default: copy,
+    aten.mm.default: product,
+    aten.bmm.default: product,
 }
