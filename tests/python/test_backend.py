@@ -216,12 +216,13 @@ def test_torchs_signatures_are_those_we_lean_on() -> None:
     assert list(inspect.signature(min_cut_rematerialization_partition).parameters)[:4] == ["joint_module", "_joint_inputs", "compiler", "num_fwd_outputs"]
 
 
-def test_the_page_shows_what_runs() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "torch_compile.md").read_text()
+@pytest.mark.parametrize("name", ["torch_compile", "with_a_loop"])
+def test_the_page_shows_what_runs(name: str) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / f"{name}.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(code) == 1
     before = fxfuser.stats()["launches"]["host"]
-    exec(compile(code[0], "torch_compile.md", "exec"), {"__name__": "example"})  # noqa: S102
+    exec(compile(code[0], f"{name}.md", "exec"), {"__name__": "example"})  # noqa: S102
     assert fxfuser.stats()["launches"]["host"] > before
 
 

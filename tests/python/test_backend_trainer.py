@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -107,3 +108,27 @@ def test_accelerate_takes_the_name(launches: Launches) -> None:
         losses.append(found)
         assert launches() >= (0 if backend is None else 10 * len(found))
     assert losses[1] == pytest.approx(losses[0], rel=2e-2, abs=2e-2)
+
+
+@pytest.mark.parametrize("name", ["with_trainer", "with_accelerate"])
+def test_the_page_shows_what_runs(name: str, launches: Launches) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / f"{name}.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(compile(code, f"{name}.md", "exec"), {"__name__": "example"})  # noqa: S102
+    assert launches() >= 10
+
+
+def test_the_names_of_the_page_are_accelerates() -> None:
+    from accelerate.utils import TorchDynamoPlugin
+
+    keywords = TorchDynamoPlugin(backend="nvprims_nvfuser", mode="reduce-overhead", dynamic=True).to_kwargs()
+    assert {name: keywords[name] for name in ("backend", "mode", "dynamic")} == {"backend": "nvprims_nvfuser", "mode": "reduce-overhead", "dynamic": True}
+
+
+def test_the_environment_names_the_backend(monkeypatch: pytest.MonkeyPatch, launches: Launches) -> None:
+    from accelerate import Accelerator
+
+    monkeypatch.setenv("ACCELERATE_DYNAMO_BACKEND", "NVPRIMS_NVFUSER")
+    model = Accelerator(cpu=True).prepare(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.LayerNorm(4)))
+    model(torch.randn(3, 4)).sum().backward()
+    assert launches() >= 2
