@@ -127,3 +127,11 @@ def test_gradients_of_slices_are_eagers(dynamic: bool, launches: Callable[[], in
         found.append((y.detach(), x.grad))
     torch.testing.assert_close(found[1], found[0])
     assert launches() >= 2
+
+
+def test_gradients_of_slices_of_a_transposed_tensor_are_fused(launches: Callable[[], int]) -> None:
+    """Four dims whose strides look like channels-last: eager's zeros are contiguous, and so are ours."""
+    given = torch.randn(2, 4, 8, 3).permute(0, 3, 1, 2)
+    graph, tensors = opened(aten.slice_backward.default, (given, [2, 3, 9, 8], 2, 1, 5, 1), {})
+    check_close(fxfuser.execute(graph, *tensors, executor="strictly_nvfuser"), aten.slice_backward.default(given, [2, 3, 9, 8], 2, 1, 5, 1), "slice_backward")
+    assert launches() == 1

@@ -14,7 +14,8 @@ def _placed(grad: torch.Tensor, dim: int, start: int, size: int) -> torch.Tensor
     """`grad` among zeros: `start` before it along `dim`, `size` in all."""
     after = size - start - grad.shape[dim]
     padding = [0, 0] * (grad.dim() - 1 - dim) + [start, after]
-    padded: torch.Tensor = aten.constant_pad_nd.default(grad, padding, 0)
+    plain = grad if grad.is_contiguous() else grad.clone(memory_format=torch.contiguous_format)  # eager's zeros are contiguous
+    padded: torch.Tensor = aten.constant_pad_nd.default(plain, padding, 0)
     return padded
 
 
