@@ -1,6 +1,5 @@
 #include "executor/lower.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "executor/dump.h"
