@@ -10,6 +10,7 @@
 #include "executor/dump_launch.h"
 #include "executor/host_memory.h"
 #include "executor/scalar_step.h"
+#include "executor/write_back.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
@@ -132,9 +133,9 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
     else if (failed_[static_cast<std::size_t>(what.partition)]) through_aten(static_cast<std::size_t>(what.partition), unit, slots, counters);
     else partition(static_cast<std::size_t>(what.partition), unit, slots, counters);
   }
-  for (const ir::WriteBack& write : lowered_.graph.write_backs) {
+  for (WriteBackStep& writes : write_back_steps(lowered_.graph, slots)) {
     Step step;
-    step.what = WriteBackStep{write.target, write.source};
+    step.what = std::move(writes);
     step.unit = static_cast<std::uint32_t>(lowered_.units.size());
     step.origin = Step::kAfterAll;
     step.name = "fxfuser::write_back";

@@ -1,72 +1,16 @@
 #include "executor/lower.h"
 
-#include <algorithm>
 #include <chrono>
-#include <queue>
 
 #include "executor/dump.h"
+#include "executor/order_units.h"
 #include "executor/twins.h"
 #include "partitioner/decompose.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
-namespace {
 
 using partitioner::Partition;
-
-/// Units in topological order; among those that are ready the one whose last node comes first in the original graph.
-std::vector<Unit> order_units(const LoweredGraph& lowered) {
-  const ir::Graph& graph = lowered.graph;
-  std::vector<std::uint32_t> unit_of(graph.nodes.size());
-  std::vector<Unit> units;
-  std::vector<std::uint32_t> last;  // origin of the last node of each unit
-  for (std::size_t p = 0; p < lowered.partitions.size(); ++p) {
-    units.push_back({static_cast<std::int32_t>(p), ir::kNoNode});
-    last.push_back(0);
-    for (ir::NodeId id : lowered.partitions[p].nodes) {
-      unit_of[id] = static_cast<std::uint32_t>(p);
-      last.back() = std::max(last.back(), graph.nodes[id].origin);
-    }
-  }
-  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
-    if (lowered.partition_of[id] >= 0) continue;
-    unit_of[id] = static_cast<std::uint32_t>(units.size());
-    units.push_back({-1, id});
-    last.push_back(graph.nodes[id].origin);
-  }
-  std::vector<std::vector<std::uint32_t>> followers(units.size());
-  std::vector<std::uint32_t> waiting(units.size(), 0);
-  const auto edge = [&](std::uint32_t from, std::uint32_t to) {
-    if (from == to) return;
-    followers[from].push_back(to);
-    ++waiting[to];
-  };
-  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
-    ir::for_each_value(graph.nodes[id].args, [&](ir::ValueId value) {
-      const ir::NodeId producer = graph.value(value).producer;
-      if (producer != ir::kNoNode) edge(unit_of[producer], unit_of[id]);
-    });
-    for (ir::NodeId before : graph.nodes[id].after) edge(unit_of[before], unit_of[id]);
-  }
-  using Ready = std::pair<std::uint32_t, std::uint32_t>;  // (last, unit)
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  for (std::uint32_t unit = 0; unit < units.size(); ++unit) {
-    if (waiting[unit] == 0) ready.emplace(last[unit], unit);
-  }
-  std::vector<Unit> out;
-  while (!ready.empty()) {
-    const std::uint32_t unit = ready.top().second;
-    ready.pop();
-    out.push_back(units[unit]);
-    for (std::uint32_t next : followers[unit]) {
-      if (--waiting[next] == 0) ready.emplace(last[next], next);
-    }
-  }
-  FXF_ASSERT(out.size() == units.size(), "the partitions form a cycle");
-  return out;
-}
-
-}  // namespace
 
 LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   const auto start = std::chrono::steady_clock::now();

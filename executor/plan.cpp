@@ -14,6 +14,7 @@
 #include "executor/host_memory.h"
 #include "executor/host_parallel.h"
 #include "executor/scalar_step.h"
+#include "executor/write_back.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
@@ -148,7 +149,7 @@ struct Runner {
     return true;
   }
   bool operator()(const WriteBackStep& step) const {
-    slots[step.target].toTensor().copy_(slots[step.source].toTensor());
+    run_write_back(step, slots);
     ++counters.aten_steps;
     return true;
   }
@@ -249,8 +250,8 @@ void for_each_read(const Step& step, const std::function<void(SlotId)>& fn) {
   } else if (const auto* callable = std::get_if<CallableStep>(&step.what)) {
     for (SlotId slot : callable->inputs) fn(slot);
   } else if (const auto* write = std::get_if<WriteBackStep>(&step.what)) {
-    fn(write->target);
-    fn(write->source);
+    for (SlotId slot : write->targets) fn(slot);
+    for (SlotId slot : write->sources) fn(slot);
   }
 }
 

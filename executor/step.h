@@ -74,10 +74,10 @@ struct CallableStep {
   std::vector<SlotId> outputs;
 };
 
-/// Copies a value into the storage of an input.
+/// Copies values into the storages of inputs.
 struct WriteBackStep {
-  SlotId target = 0;
-  SlotId source = 0;
+  std::vector<SlotId> targets;
+  std::vector<SlotId> sources;  // one a target
 };
 
 struct Step {

@@ -32,6 +32,31 @@ void join_around(const ir::Graph& graph, const std::vector<Support>& support, co
   for (const ir::NodeId reader : readers) visit(reader);
 }
 
+bool is_single_number(const ir::Graph& graph, const ir::Node& node) {
+  return !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId value) {
+    return graph.values[value].meta && graph.values[value].meta->sizes.empty();
+  });
+}
+
+/// Joins the sets of a group that make nothing but single numbers, such as the counters of batch norms: they share no traffic, but
+/// one launch does for all.
+void join_single_numbers(const ir::Graph& graph, const std::vector<Support>& support, const PhaseLabels& labels, DisjointSets& sets) {
+  std::vector<bool> larger(graph.nodes.size(), false);  // by the set's root
+  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
+    if (support[id].ok() && !is_single_number(graph, graph.nodes[id])) larger[sets.find(id)] = true;
+  }
+  std::vector<ir::NodeId> numbers;
+  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
+    if (support[id].ok() && !larger[sets.find(id)]) numbers.push_back(id);
+  }
+  std::map<std::tuple<std::int32_t, int, int>, ir::NodeId> first;
+  for (const ir::NodeId id : numbers) {
+    const ir::Device device = labels.device[id];
+    const auto [at, fresh] = first.emplace(std::tuple{labels.phase[id], static_cast<int>(device.kind), device.index}, id);
+    if (!fresh) sets.join(at->second, id);
+  }
+}
+
 }  // namespace
 
 Borders::Borders(const ir::Graph& graph, const Users& users)
@@ -77,6 +102,7 @@ std::vector<Partition> propose(const ir::Graph& graph, const std::vector<Support
   for (ir::ValueId value = 0; value < graph.values.size(); ++value) {
     join_around(graph, support, labels, users[value], value, sets);
   }
+  join_single_numbers(graph, support, labels, sets);
 
   std::vector<Partition> partitions;
   std::vector<std::uint32_t> place(graph.nodes.size(), 0);

@@ -140,9 +140,9 @@ class ConvTransformer(nn.Module):
         return self.head(x.mean(1))
 
 
-def inputs_of(kind: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword inputs of a kind; the same at each call."""
-    numbers = torch.Generator().manual_seed(7)
+def inputs_of(kind: str, draw: int = 0) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword inputs of a kind; the same at each call with the same `draw`."""
+    numbers = torch.Generator().manual_seed(7 + draw)
     tokens = torch.randint(2, 60, (2, 16), generator=numbers)
     mask = torch.ones(2, 16, dtype=torch.long)
     mask[1, 12:] = 0

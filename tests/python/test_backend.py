@@ -16,6 +16,7 @@ import fxfuser
 import pytest
 import torch
 import torch._dynamo
+from launch_count import launched
 from numerics import check_close
 from torch import nn
 
@@ -215,10 +216,43 @@ def test_torchs_signatures_are_those_we_lean_on() -> None:
     assert list(inspect.signature(min_cut_rematerialization_partition).parameters)[:4] == ["joint_module", "_joint_inputs", "compiler", "num_fwd_outputs"]
 
 
-def test_the_page_shows_what_runs() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "torch_compile.md").read_text()
+@pytest.mark.parametrize("name", ["torch_compile", "with_a_loop"])
+def test_the_page_shows_what_runs(name: str) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / f"{name}.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(code) == 1
     before = fxfuser.stats()["launches"]["host"]
-    exec(compile(code[0], "torch_compile.md", "exec"), {"__name__": "example"})  # noqa: S102
+    exec(compile(code[0], f"{name}.md", "exec"), {"__name__": "example"})  # noqa: S102
     assert fxfuser.stats()["launches"]["host"] > before
+
+
+def test_counters_and_running_statistics_are_written_together(launches: Launches) -> None:
+    """Six batch norms: one kernel counts for all, and what is written back is one op a dtype."""
+    eager = nn.Sequential(*(nn.BatchNorm1d(5) for _ in range(6)))
+    ours = copy.deepcopy(eager)
+    compiled = torch.compile(ours, backend="fxfuser", fullgraph=True)
+    for _ in range(2):
+        x = torch.randn(4, 5)
+        check_close(compiled(x), eager(x), "result")
+    for (name, a), (_, b) in zip(ours.named_buffers(), eager.named_buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}")
+    counted = launched(lambda: compiled(x))
+    assert counted["aten::_foreach_copy_"] == 2 and counted["aten::copy_"] == 0, counted
+    assert sum(number for name, number in counted.items() if name.endswith("[add, add_1, add_2, add_3, add_4, add_5]")) == 1, counted
+    assert launches() >= 14
+
+
+def test_inputs_that_swap_contents_are_written_in_order(launches: Launches) -> None:
+    def function(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        old = a.clone()
+        a.copy_(b)
+        b.copy_(c.t())
+        c.copy_(torch.tanh(old) * 2)
+        return torch.sin(old) + 1
+
+    ours = [torch.randn(4, 4) for _ in range(3)]
+    eager = [t.clone() for t in ours]
+    compiled = torch.compile(function, backend="fxfuser", fullgraph=True)
+    for _ in range(2):
+        check_close((compiled(*ours), *ours), (function(*eager), *eager), "swapped")
+    assert launches() >= 2

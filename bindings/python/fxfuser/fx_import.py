@@ -68,6 +68,20 @@ def _where(node: Node) -> str:
     return ""
 
 
+# Higher-order ops of torch's that call their bodies on plain tensors.
+_CALLS_BODIES = frozenset(("cond", "while_loop", "scan", "invoke_subgraph"))
+
+
+class Body:
+    """A graph that a higher-order op calls, run like a graph of its own. It has no options but the defaults."""
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        self.gm = gm
+
+    def __call__(self, *args: Any) -> Any:
+        return _C.execute_boxed(self.gm, list(args), None)
+
+
 def call_step(function: Callable[..., Any], args: Any, kwargs: Any, values: list[Any]) -> list[Any]:
     """Runs one callable step on its values and flattens what it returns."""
 
@@ -182,7 +196,7 @@ class _Importer:
                 raise RunsOriginal(f"{node.name} builds a named tuple of constants")
             self.builder.add_tuple(node, members)
         elif isinstance(target, torch._ops.HigherOrderOperator) and "val" in node.meta:
-            self._callable(node, target.name(), target, self._results(node))
+            self._callable(node, target.name(), target, self._results(node), runs_bodies=target.name() in _CALLS_BODIES)
         else:
             raise NeedsLowering(f"call_function {getattr(target, '__name__', target)}")
 
@@ -203,7 +217,7 @@ class _Importer:
             raise NeedsLowering(f"{node.target} without a traced value")
         return pytree.tree_leaves(node.meta["val"])
 
-    def _callable(self, node: Node, name: str, function: Any, results: Sequence[Any]) -> None:
+    def _callable(self, node: Node, name: str, function: Any, results: Sequence[Any], runs_bodies: bool = False) -> None:
         value = _value(node)
         if isinstance(value, (tuple, list)) and any(isinstance(member, (tuple, list, dict)) for member in value):
             raise RunsOriginal(f"{name} returns a nested structure")
@@ -211,7 +225,8 @@ class _Importer:
 
         def stored(source: Node) -> Any:
             if source in self.objects:
-                return self.objects[source]
+                found = self.objects[source]
+                return Body(found) if runs_bodies and isinstance(found, torch.fx.GraphModule) else found
             if source not in inputs:
                 inputs.append(source)
             return Slot(inputs.index(source))

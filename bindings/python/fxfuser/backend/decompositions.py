@@ -1,4 +1,4 @@
-"""What AOTAutograd opens while it traces: ops without a row that become pointwise rows and reductions. An op with a row stays whole."""
+"""What AOTAutograd opens while it traces: ops without a row whose parts all have one. An op with a row stays whole."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from collections.abc import Callable
 from typing import Any
 
 from torch._decomp import get_decompositions
+from torch._ops import OpOverload
 from torch.ops import aten
 
 from fxfuser import _C
+from fxfuser.backend.openings import OWN
 
-# Packets that torch's own decompositions open into rows. Reads, matmuls, convolutions, pools, attention and random ops stay.
+# Packets that torch's own decompositions open into rows and nothing else, at no more work: a test opens each. Reads by several
+# indices, matmuls, convolutions, pools, attention, random ops and sums over a prefix stay with ATen.
 OPENED = """
-    _prelu_kernel addcdiv addcmul addmv celu celu_backward elu elu_backward glu glu_backward hardshrink hardsigmoid hardsigmoid_backward
-    hardswish hardswish_backward hardtanh hardtanh_backward huber_loss_backward leaky_relu leaky_relu_backward lerp log_sigmoid_backward
-    log_sigmoid_forward logit_backward mish mish_backward mse_loss native_batch_norm_backward native_group_norm_backward rsub
-    sigmoid_backward silu silu_backward smooth_l1_loss_backward softplus softplus_backward softshrink tanh_backward threshold
-    threshold_backward xlogy
+    _prelu_kernel_backward addr binary_cross_entropy_backward block_diag channel_shuffle count_nonzero diag_embed eye fill glu glu_backward
+    huber_loss_backward ldexp linalg_cross log_sigmoid_forward logit logit_backward multi_margin_loss mvlgamma nansum
+    narrow_copy native_dropout_backward pixel_shuffle pixel_unshuffle rot90 rrelu_with_noise_backward sinc smooth_l1_loss_backward
+    soft_margin_loss soft_margin_loss_backward special_entr special_xlog1py squeeze_copy
 """.split()
 
 
 @functools.cache
 def _opened() -> dict[Any, Callable[..., Any]]:
-    return dict(get_decompositions([getattr(aten, name) for name in OPENED if hasattr(aten, name)]))
+    torchs = get_decompositions([getattr(aten, name) for name in OPENED])
+    return {overload: function for overload, function in torchs.items() if isinstance(overload, OpOverload) and not overload._schema.is_mutable} | OWN
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
