@@ -22,7 +22,7 @@ plan() {
   elif [ -f "$STAMP" ]; then
     say "Packages are installed in $VENV. Builds in build/ what changed."
   else
-    say "Downloads about 2,900 MB from PyPI into $VENV (torch with its CUDA packages 2,700 MB; 6 GB of disk, 2-4 minutes) and builds in build/ (about 100 MB, 2-4 minutes on two cores)."
+    say "Downloads about 2,950 MB from PyPI into $VENV (torch with its CUDA packages 2,700 MB; 6 GB of disk, 2-4 minutes) and builds in build/ (about 100 MB, 2-4 minutes on two cores)."
   fi
   local targets="host (compiler: ${CXX:-g++})"
   if [ -e /dev/nvidia0 ] || command -v nvidia-smi >/dev/null 2>&1; then targets="$targets, cuda"; else targets="$targets; no NVIDIA driver here, so CUDA kernels are compiled and emulated, not run"; fi
