@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 #include "partitioner/borders.h"
@@ -38,8 +39,9 @@ bool is_single_number(const ir::Graph& graph, const ir::Node& node) {
   });
 }
 
-/// Joins the sets of a group that make nothing but single numbers, such as the counters of batch norms: they share no traffic, but
-/// one launch does for all.
+/// Joins the sets of a phase that make nothing but single numbers, such as the counters of batch norms: they share no traffic, but
+/// one launch does for all. Only those of one op: a node that is refused when it is opened takes its whole partition to ATen, and
+/// what has nothing to do with it would go along.
 void join_single_numbers(const ir::Graph& graph, const std::vector<Support>& support, const PhaseLabels& labels, DisjointSets& sets) {
   std::vector<bool> larger(graph.nodes.size(), false);  // by the set's root
   for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
@@ -49,10 +51,10 @@ void join_single_numbers(const ir::Graph& graph, const std::vector<Support>& sup
   for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
     if (support[id].ok() && !larger[sets.find(id)]) numbers.push_back(id);
   }
-  std::map<std::tuple<std::int32_t, int, int>, ir::NodeId> first;
+  std::map<std::tuple<std::int32_t, int, int, std::string_view>, ir::NodeId> first;
   for (const ir::NodeId id : numbers) {
     const ir::Device device = labels.device[id];
-    const auto [at, fresh] = first.emplace(std::tuple{labels.phase[id], static_cast<int>(device.kind), device.index}, id);
+    const auto [at, fresh] = first.emplace(std::tuple{labels.phase[id], static_cast<int>(device.kind), device.index, std::string_view(graph.nodes[id].target)}, id);
     if (!fresh) sets.join(at->second, id);
   }
 }

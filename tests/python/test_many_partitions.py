@@ -13,6 +13,7 @@ import fxfuser
 import pytest
 import torch
 from fxfuser import FusionCache, FusionDefinition, execute
+from torch.fx.experimental.proxy_tensor import make_fx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import memory  # noqa: E402
@@ -127,3 +128,20 @@ def test_memory_over_many_different_definitions() -> None:
     full = grown[1] - grown[0] + (grown[2] - grown[1]) / 800 * capacity
     FusionCache.reset()
     assert full < 50, f"{full:.1f} MB for {capacity} definitions"
+
+
+def test_a_refused_number_takes_no_other_along() -> None:
+    """Single numbers share a launch; one that is refused when it is opened (a 0-dim source of index_select) leaves the rest fused."""
+
+    def fn(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.ops.aten.index_select(a, 0, i), torch.full_like(b, 2.0), b + 1, c + 1, torch.sigmoid(c)
+
+    args = (torch.tensor(1.5), torch.tensor(2.5), torch.tensor(3.5), torch.tensor([0]))
+    gm = make_fx(fn)(*args)
+    before = fxfuser.stats()["launches"]["host"]
+    for ours, eager in zip(fxfuser.execute(gm, *args), gm(*args), strict=True):
+        torch.testing.assert_close(ours, eager)
+    assert fxfuser.stats()["launches"]["host"] > before
+    status = {row["target"]: row["status"] for row in fxfuser.explain(gm, *args).nodes()}
+    assert status.pop("aten.index_select.default") == "aten"
+    assert set(status.values()) == {"fused"}
