@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <tuple>
 
 #include "partitioner/borders.h"
@@ -31,32 +30,6 @@ void join_around(const ir::Graph& graph, const std::vector<Support>& support, co
   };
   if (graph.values[value].producer != ir::kNoNode) visit(graph.values[value].producer);
   for (const ir::NodeId reader : readers) visit(reader);
-}
-
-bool is_single_number(const ir::Graph& graph, const ir::Node& node) {
-  return !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId value) {
-    return graph.values[value].meta && graph.values[value].meta->sizes.empty();
-  });
-}
-
-/// Joins the sets of a phase that make nothing but single numbers, such as the counters of batch norms: they share no traffic, but
-/// one launch does for all. Only those of one op: a node that is refused when it is opened takes its whole partition to ATen, and
-/// what has nothing to do with it would go along.
-void join_single_numbers(const ir::Graph& graph, const std::vector<Support>& support, const PhaseLabels& labels, DisjointSets& sets) {
-  std::vector<bool> larger(graph.nodes.size(), false);  // by the set's root
-  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
-    if (support[id].ok() && !is_single_number(graph, graph.nodes[id])) larger[sets.find(id)] = true;
-  }
-  std::vector<ir::NodeId> numbers;
-  for (ir::NodeId id = 0; id < graph.nodes.size(); ++id) {
-    if (support[id].ok() && !larger[sets.find(id)]) numbers.push_back(id);
-  }
-  std::map<std::tuple<std::int32_t, int, int, std::string_view>, ir::NodeId> first;
-  for (const ir::NodeId id : numbers) {
-    const ir::Device device = labels.device[id];
-    const auto [at, fresh] = first.emplace(std::tuple{labels.phase[id], static_cast<int>(device.kind), device.index, std::string_view(graph.nodes[id].target)}, id);
-    if (!fresh) sets.join(at->second, id);
-  }
 }
 
 }  // namespace
@@ -104,7 +77,6 @@ std::vector<Partition> propose(const ir::Graph& graph, const std::vector<Support
   for (ir::ValueId value = 0; value < graph.values.size(); ++value) {
     join_around(graph, support, labels, users[value], value, sets);
   }
-  join_single_numbers(graph, support, labels, sets);
 
   std::vector<Partition> partitions;
   std::vector<std::uint32_t> place(graph.nodes.size(), 0);

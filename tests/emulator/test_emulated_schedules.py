@@ -49,8 +49,7 @@ def run_cases(cases: list[Case]) -> None:
     ours = fxfuser.execute(gm, *args, executor_parameters={"on_error": "raise"})
     eager = gm(*args)
     found = fxfuser.explain(gm, *args).data["kernels"]
-    numbers = sum(all(arg.dim() == 0 for arg in args) for _, args in cases)  # these share a kernel
-    assert fxfuser.stats()["launches"]["cuda"] - before == len(found) >= len(cases) - max(numbers - 1, 0)
+    assert fxfuser.stats()["launches"]["cuda"] - before == len(found) >= len(cases)
     for kernel in found:
         kernels.add(kernel["name"])
         seen.add(form(kernel["schedule"]))
@@ -60,7 +59,7 @@ def run_cases(cases: list[Case]) -> None:
 
 def pointwise() -> Iterator[Case]:
     for dtype in FLOATS:
-        for shape in ((), (1,), (3, 3), (17,), (5, 64), (1030,), (2, 3, 5, 7)):
+        for shape in ((), (1,), (3, 3), (5, 64), (1030,), (2, 3, 5, 7)):
             yield lambda a, b: (torch.sigmoid(a) * b, a + 1.5), (torch.randn(shape).to(dtype), torch.randn(shape).to(dtype))
     for x in (torch.randn(65)[1:], torch.randn(12, 10)[::2, 1::3], torch.randn(1, 7).expand(6, 7), torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)):
         yield lambda a: torch.sigmoid(a) * 2, (x,)

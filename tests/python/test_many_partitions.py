@@ -130,8 +130,8 @@ def test_memory_over_many_different_definitions() -> None:
     assert full < 50, f"{full:.1f} MB for {capacity} definitions"
 
 
-def test_a_refused_number_takes_no_other_along() -> None:
-    """Single numbers share a launch; one that is refused when it is opened (a 0-dim source of index_select) leaves the rest fused."""
+def test_a_refused_node_takes_no_other_along() -> None:
+    """A node that is refused when it is opened (a 0-dim source of index_select) leaves what it shares nothing with fused."""
 
     def fn(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return torch.ops.aten.index_select(a, 0, i), torch.full_like(b, 2.0), b + 1, c + 1, torch.sigmoid(c)
