@@ -22,7 +22,7 @@ gpu-test: setup  ## the GPU tests
 	@$(RUN) tests/run.py --gpu
 
 SET ?= cpu
-bench: setup  ## side by side with eager and torch.compile: SET=seed|rows|models|cpu|cpu-models|compile|shapes|partition|trace|fx|memory
+bench: setup  ## side by side with eager and torch.compile: SET=seed|rows|cells|fusions|layouts|reductions|small|models|cpu|cpu-models|compile|shapes|partition|trace|fx|memory
 	@$(RUN) benchmarks/run.py $(SET) $(ARGS)
 
 wheel:  ## dist/*.whl, built in build/wheel
