@@ -19,9 +19,25 @@ bool is_metadata(const ir::Node& node) { return node.row != nullptr && node.row-
 /// A view. A copy, by its row's strides, is a pass of its own over memory in eager and costs a group that it borders nothing.
 bool is_view(const ir::Node& node) { return is_metadata(node) && node.row->strides != "copy"; }
 
+/// Whether a node copies elements into another order of memory (a transpose made contiguous). That is work: a copy by ATen walks one
+/// of the sides against the order of its memory. A copy in order is as fast as memory is, and stays.
+bool reorders(const ir::Graph& graph, const ir::Node& node) {
+  if (node.row == nullptr || (node.row->strides != "copy" && node.row->strides != "own")) return false;
+  if (node.args.empty() || !node.args[0].is_value() || node.outputs.empty()) return false;
+  const auto& from = graph.value(node.args[0].value()).meta;
+  const auto& to = graph.value(node.outputs[0]).meta;
+  if (!from || !to || from->sizes.size() != to->sizes.size()) return false;
+  std::vector<std::size_t> dims;  // as the result has them, outermost first
+  for (std::size_t d = 0; d < to->sizes.size(); ++d) {
+    if (to->sizes[d] > 1 && from->strides[d] > 0) dims.push_back(d);
+  }
+  std::stable_sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return to->strides[a] > to->strides[b]; });
+  return !std::is_sorted(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return from->strides[a] > from->strides[b]; });
+}
+
 /// How many compute ops a node stands for: one that makes several results at once (var_mean, a batch norm) is more than one.
-int compute_ops(const ir::Node& node) {
-  if (is_metadata(node)) return 0;
+int compute_ops(const ir::Graph& graph, const ir::Node& node) {
+  if (is_metadata(node)) return reorders(graph, node) ? 1 : 0;
   const bool many = node.outputs.size() > 1 && node.row != nullptr &&
                     (node.row->kind == ir::OpKind::Composite || node.row->kind == ir::OpKind::Reduction);
   return many ? 2 : 1;
@@ -50,7 +66,7 @@ class Pruner {
   }
 
   void prune_one(const Partition& partition, std::vector<Partition>& kept) {
-    const auto metadata = [&](ir::NodeId id) { return is_metadata(graph_.nodes[id]); };
+    const auto metadata = [&](ir::NodeId id) { return compute_ops(graph_, graph_.nodes[id]) == 0; };
     if (std::all_of(partition.nodes.begin(), partition.nodes.end(), metadata)) {
       for (const ir::NodeId id : partition.nodes) leave_out(id, ReasonCode::MetadataOnly, "the whole group moves no data");
       return;
@@ -143,7 +159,7 @@ class Pruner {
 
   int count(const Partition& partition) const {
     int total = 0;
-    for (const ir::NodeId id : partition.nodes) total = std::min(2, total + compute_ops(graph_.nodes[id]));
+    for (const ir::NodeId id : partition.nodes) total = std::min(2, total + compute_ops(graph_, graph_.nodes[id]));
     return total;
   }
 

@@ -76,6 +76,30 @@ def test_groups_of_them_alone_stay_out(name: str, single: bool) -> None:
     assert {node["status"] for node in fxfuser.explain(gm, X).nodes()} == {"view"}
 
 
+REORDERED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "transposed": lambda x: x.transpose(1, 2).contiguous(),
+    "permuted": lambda x: x.permute(2, 1, 0).contiguous(),
+    "heads": lambda x: x.view(4, 6, 2, 4).permute(0, 2, 1, 3).clone(memory_format=torch.contiguous_format),
+    "channels first": lambda x: x.contiguous(),
+}
+
+
+@pytest.mark.parametrize("name", REORDERED)
+def test_a_copy_into_another_order_of_memory_is_work(name: str) -> None:
+    fn = REORDERED[name]
+    x = X if name != "channels first" else torch.randn(4, 6, 2, 4).to(memory_format=torch.channels_last)
+    gm = make_fx(fn)(x)
+    kernels, _, _ = ran(gm, x)
+    out = execute(gm, x)
+    assert kernels == 1 and out.is_contiguous() and torch.equal(out, fn(x)) and out._base is None
+
+
+@pytest.mark.filterwarnings("ignore:nothing is fused")
+def test_a_copy_in_order_stays_with_aten() -> None:
+    for fn in (torch.clone, lambda x: x[:, :3].contiguous(), lambda x: x.transpose(0, 1).clone()):
+        assert ran(make_fx(fn)(X), X)[0] == 0
+
+
 BORDER: dict[str, tuple[Callable[[torch.Tensor], Any], set[str]]] = {
     "before": (lambda x: x.transpose(0, 2).view(8, 24).sin().cos(), {"sin", "cos"}),
     "after": (lambda x: x.sin().cos().transpose(0, 2), {"sin", "cos"}),
