@@ -69,7 +69,7 @@ Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpt
     if (expr.kind != ExprKind::Load) continue;
     if (aligned_load(fusion, expr, axis, vector))
       access.inputs[expr.input] = true;
-    else
+    else if (coefficient(expr.form, axis) != 0)  // one that does not run along the axis reads a single element beside the vectors
       refused[expr.input] = true;
   }
   for (std::size_t i = 0; i < fusion.inputs.size(); ++i)

@@ -62,6 +62,9 @@ class DecomposeBuilder {
   ValueId reduce(std::string_view op, ValueId value, const Sizes& dims, bool keepdim);
   ValueId full(const Sizes& shape, const Attr& value, DType dtype, ir::Device device);
   ValueId index(const Sizes& shape, std::size_t dim, DType dtype, ir::Device device);
+  /// torch.gather. From the result of pointwise ops on the partition's inputs the inputs are gathered, and the ops done again on
+  /// what was read (read_through.cpp).
+  ValueId gather(ValueId source, ValueId index, std::size_t dim);
   ValueId where(ValueId condition, const Attr& a, const Attr& b) { return call("select_where", {ref(condition), a, b}); }
 
  private:

@@ -75,7 +75,7 @@ Picked pick(B& b, ValueId scores, ValueId target) {
   Sizes index_shape = b.meta(target).sizes;
   index_shape.push_back(1);
   const ValueId index = b.reshape(safe, index_shape);
-  const ValueId read = b.reshape(b.call("index_read", {b.ref(scores), b.ref(index), static_cast<std::int64_t>(rank - 1), "gather"}), Sizes(b.meta(target).sizes));
+  const ValueId read = b.reshape(b.gather(scores, index, rank - 1), Sizes(b.meta(target).sizes));
   const ValueId wide = b.widened(read);
   const DType type = b.meta(wide).dtype;
   return {b.where(counts, b.ref(b.unary("neg", wide)), 0.0), b.cast(counts, type)};
@@ -95,6 +95,22 @@ Values nll_loss_forward(B& b) {
   if (b.integer("reduction", kMean) == kNone) return {b.result(picked.negative, meta.dtype), b.full({}, 0.0, meta.dtype, meta.device)};
   const auto [loss, weight] = total(b, picked.negative, picked.counted);
   return {b.result(loss, meta.dtype), b.result(weight, meta.dtype)};
+}
+
+/// The gradient of a row of scores: what its loss has, negative, at the target's place, 0 elsewhere.
+Values nll_loss_backward(B& b) {
+  const ir::TensorMeta meta = b.meta(b.tensor("self"));
+  const std::size_t rank = meta.sizes.size();
+  FXF_CHECK(rank == 1 || rank == 2, NotImplemented, "{}: scores of rank {}", b.node().name, rank);
+  const ValueId target = b.cast(b.tensor("target"), DType::Int64);
+  ValueId slope = b.unary("neg", b.widened(b.tensor("grad")));
+  if (b.integer("reduction", kMean) == kMean) slope = b.binary("div", b.ref(slope), b.ref(b.widened(b.tensor("total_weight"))));
+  Sizes column = b.meta(target).sizes;
+  column.push_back(1);
+  const ValueId counted = b.where(b.binary("ne", b.ref(target), b.integer("ignore_index", -100)), b.ref(slope), 0.0);
+  const ValueId place = b.index(meta.sizes, rank - 1, DType::Int64, meta.device);
+  const ValueId here = b.binary("eq", b.ref(place), b.ref(b.reshape(target, column)));
+  return {b.result(b.where(here, b.ref(b.reshape(counted, column)), 0.0), meta.dtype)};
 }
 
 /// -log softmax at the target = log of the sum of exponentials - (score at the target - maximum): the scores are read once.
@@ -124,6 +140,7 @@ const DecompositionTable& loss_decompositions() {
                                            {"bce_with_logits", bce_with_logits},
                                            {"mse_loss_backward", mse_loss_backward},
                                            {"nll_loss_forward", nll_loss_forward},
+                                           {"nll_loss_backward", nll_loss_backward},
                                            {"cross_entropy_loss", cross_entropy_loss}};
   return table;
 }

@@ -1,4 +1,4 @@
-// Gradients of layer, batch and group norms: of the input, the weight and the bias, in this order. Sums are taken in float32
+// Gradients of layer, RMS, batch and group norms: of the input, the weight and the bias, in this order. Sums are taken in float32
 // for 16-bit values, and each gradient is rounded once.
 
 #include <algorithm>
@@ -48,6 +48,23 @@ Values layer_norm_backward(B& b) {
     return b.result(total, like.is_value() ? b.meta(like.value()).dtype : dtype);
   };
   return asked_for(b, {b.result(dx, dtype), columns(b.mul(dy, b.ref(hat)), weight), columns(dy, b.arg("bias"))});
+}
+
+/// A row's scale alone depends on its elements.
+Values rms_norm_backward(B& b) {
+  const ValueId input = b.tensor("input");
+  const ir::TensorMeta meta = b.meta(input);
+  const std::size_t inner = b.arg("normalized_shape").as_sizes().size();
+  const Sizes row = last_dims(meta.sizes.size(), inner), outer = all_dims(meta.sizes.size() - inner);
+  const ValueId rstd = b.widened(b.tensor("rstd")), dy = b.widened(b.tensor("grad"));
+  const ValueId hat = b.mul(b.widened(input), b.ref(rstd));
+  const Attr weight = b.arg("weight");
+  const ValueId dhat = weight.is_none() ? dy : b.mul(dy, b.ref(b.widened(weight.value())));
+  const ValueId along = b.reduce("mean", b.mul(dhat, b.ref(hat)), row, true);
+  const ValueId dx = b.result(b.mul(b.sub(dhat, b.ref(b.mul(hat, b.ref(along)))), b.ref(rstd)), meta.dtype);
+  if (weight.is_none()) return asked_for(b, {dx, ir::kNoValue});
+  const ValueId product = b.mul(dy, b.ref(hat));
+  return asked_for(b, {dx, b.result(outer.empty() ? product : b.reduce("sum", product, outer, false), b.meta(weight.value()).dtype)});
 }
 
 /// The dtype of a batch norm's parameters, whichever there is: their gradients have it.
@@ -110,6 +127,7 @@ Values group_norm_backward(B& b) {
 
 const DecompositionTable& norm_backward_decompositions() {
   static const DecompositionTable table = {{"layer_norm_backward", layer_norm_backward},
+                                           {"rms_norm_backward", rms_norm_backward},
                                            {"batch_norm_backward", batch_norm_backward},
                                            {"group_norm_backward", group_norm_backward}};
   return table;

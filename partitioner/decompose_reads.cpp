@@ -83,7 +83,8 @@ Values triu(B& b) { return triangle(b, "ge"); }
 
 Values gather(B& b) {
   FXF_CHECK(!b.meta(b.tensor("self")).sizes.empty() && !b.meta(b.tensor("index")).sizes.empty(), NotImplemented, "{}: 0-dim operands", b.node().name);
-  return {b.call("index_read", {b.arg("self"), b.arg("index"), b.arg("dim"), "gather"})};
+  const ValueId self = b.tensor("self");
+  return {b.gather(self, b.tensor("index"), b.dim("dim", b.meta(self).sizes.size()))};
 }
 
 Values index_select(B& b) {

@@ -122,8 +122,14 @@ def transposes() -> Iterator[Case]:
         for shape in ((33, 65), (64, 32), (7, 100)):
             x = torch.randint(0, 9, shape).to(dtype)
             yield lambda a: (a.t() * 2).contiguous(), (x,)
+            yield lambda a: a.t().contiguous(), (x.clone(),)
             yield lambda a, b: a.t() + b, (x.clone(), torch.ones(shape[::-1]).to(dtype))
             yield lambda a: (a.permute(0, 2, 1) + 1).contiguous(), (torch.randint(0, 9, (3, *shape)).to(dtype),)
+
+
+def cross_entropy_backward(grad: torch.Tensor, log: torch.Tensor, target: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    scattered = torch.ops.aten.nll_loss_backward(grad, log, target, None, 0, -100, total)
+    return torch._log_softmax_backward_data(scattered, log, 1, log.dtype)
 
 
 def reads() -> Iterator[Case]:
@@ -135,6 +141,10 @@ def reads() -> Iterator[Case]:
     yield lambda a, i: F.layer_norm(F.embedding(i, a), (24,)), (torch.randn(11, 24), index)
     yield lambda a: a.flip(1) + a.roll(2, 0), (torch.randn(4, 6),)
     yield lambda a: torch.tril(a) * 2, (torch.randn(6, 6),)
+    for m, n, dtype in ((12, 64, torch.float32), (5, 1000, torch.bfloat16), (3, 5000, torch.float32), (9, 131, torch.bfloat16)):
+        scores, place = torch.randn(m, n).to(dtype), torch.randint(0, n, (m, 1))
+        yield lambda a, i: -torch.log_softmax(a, -1).gather(1, i), (scores, place)
+        yield cross_entropy_backward, (torch.randn(m).to(dtype), torch.log_softmax(scores, -1), place.squeeze(1), torch.tensor(0.0))
 
 
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {

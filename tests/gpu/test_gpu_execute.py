@@ -169,3 +169,33 @@ def test_deterministic() -> None:
 
 def test_zz_floor() -> None:
     measured("cuda_kernel_launches", fxfuser.stats()["launches"]["cuda"])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [(64, 256), (300, 1024), (40, 4095), (8, 40000)])
+def test_gradients_of_rms_norms_and_losses(dtype: torch.dtype, shape: tuple[int, int]) -> None:
+    m, n = shape
+    x, dy, w = cuda(m, n, dtype=dtype), cuda(m, n, dtype=dtype), cuda(n, dtype=dtype)
+    rstd = (x.float().square().mean(1, keepdim=True) + 1e-5).rsqrt()
+    run(lambda *args: torch.ops.aten._fused_rms_norm_backward(args[0], args[1], [n], args[2], args[3], [True, True]), dy, x, rstd, w)
+    target = torch.randint(0, n, (m,), device="cuda")
+    target[m // 2] = -100
+    kernels = 1 if n < 10000 else None
+    run(lambda x: F.cross_entropy(x, target, reduction="none"), x, kernels=kernels)
+
+    def backward(grad: torch.Tensor, log: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        scattered = torch.ops.aten.nll_loss_backward(grad, log, target, None, 0, -100, total)
+        return torch.ops.aten._log_softmax_backward_data(scattered, log, 1, log.dtype)
+
+    run(backward, cuda(m, dtype=dtype), torch.log_softmax(x, 1), torch.ones((), device="cuda", dtype=dtype), kernels=kernels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+def test_copies_into_another_order(dtype: torch.dtype) -> None:
+    cases = [((512, 384), (1, 0)), ((3, 130, 70), (0, 2, 1)), ((4, 64, 28, 28), (0, 2, 3, 1)), ((2, 100, 8, 64), (0, 2, 1, 3)), ((1000, 3), (1, 0))]
+    for shape, dims in cases:
+        x = torch.randint(-100, 100, shape, device="cuda").to(dtype)
+        gm = make_fx(lambda x, dims=dims: x.permute(dims).contiguous())(x)
+        before = fxfuser.stats()["launches"]["cuda"]
+        ours = execute(gm, x, executor_parameters=RAISE)
+        assert fxfuser.stats()["launches"]["cuda"] == before + 1 and torch.equal(ours, x.permute(dims)) and ours.is_contiguous()
