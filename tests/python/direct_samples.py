@@ -159,6 +159,8 @@ TABLE: list[tuple[str, Arguments]] = [
     ("aten.mse_loss_backward.default", lambda m: (m.t(), m.t(), m.t(), 0)),
     ("aten.mse_loss_backward.default", lambda m: (m.t(1)[0], m.t(), m.t(), 1)),
     ("aten.log_sigmoid_backward.default", lambda m: (m.t(), m.t(), m.t(0))),
+    ("aten.nll_loss_backward.default", lambda m: (m.t(4), m.t(), m.index(7, 4), None, 0, -100, m.t(1)[0])),
+    ("aten.nll_loss_backward.default", lambda m: (m.t(1)[0], m.t(), m.index(7, 4), None, 1, -100, m.positive(1)[0])),
     ("aten.native_layer_norm_backward.default",
      lambda m: (m.t(), m.t(), [7], *torch.native_layer_norm(m.t(), [7], None, None, 1e-5)[1:], m.t(7), m.t(7), [True, True, True])),
     ("aten.native_batch_norm_backward.default", lambda m: (m.t(2, 3, 4), *_batch_norm(m)[:2], *_batch_norm(m)[3:], m.t(3), m.positive(3), True, 1e-5, [True, True, True])),
