@@ -54,6 +54,7 @@ struct Schedule {
   int tile = 32;             // tile of tile x tile elements through shared memory
   std::vector<std::uint32_t> transposed_inputs;  // inputs read through the tile
   int tile_axis = -1;        // the axis those inputs are contiguous in
+  int tile_pack = 1;         // CUDA: elements that move together on each side of the tile (2: pairs, turned 2 x 2)
   // host
   // work items one call of the kernel takes at least: elements (pointwise), kept points (reduction, normalization), tiles
   std::int64_t grain = 1;

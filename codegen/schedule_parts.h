@@ -44,6 +44,9 @@ std::int64_t host_grain(const Fusion& fusion, std::int64_t elements_per_item);
 /// CUDA, columns: threads deep (a power of two) whose partial values of `width` columns each meet in a block's shared memory.
 std::int64_t deepest_columns(const Fusion& fusion, const ArchInfo& arch, std::int64_t width, bool compensated);
 
+/// May `vector` elements of this load along `axis` be read at once: by its addresses and by what is known of the pointer?
+bool loads_vectors(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Expr& load, int axis, std::int64_t vector);
+
 /// What no scheduler takes: reductions over some of the reduced axes or over kept ones, outputs that cover only a part of
 /// the space, more tensors than a parameter block holds.
 std::optional<partitioner::Reason> refuse_any(const Fusion& fusion);

@@ -75,6 +75,21 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
   return best;
 }
 
+/// A 16-bit element a lane is half of what a warp can move at once: pairs are read along the tile's axis and stored along the
+/// outputs', where all sizes and addresses are even.
+bool moves_pairs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Schedule& schedule) {
+  constexpr int kLeastTile = 32;
+  if (arch.target == Target::Host || schedule.tile < kLeastTile || schedule.vector < 2) return false;
+  if (std::find(schedule.vector_output.begin(), schedule.vector_output.end(), false) != schedule.vector_output.end()) return false;
+  const int inner = static_cast<int>(fusion.axes.size()) - 1;
+  return std::all_of(fusion.body.begin(), fusion.body.end(), [&](const Expr& expr) {
+    const auto& turned = schedule.transposed_inputs;
+    if (expr.kind != ExprKind::Load || std::find(turned.begin(), turned.end(), expr.input) == turned.end()) return true;
+    return ir::itemsize(fusion.inputs[expr.input].meta.dtype) <= 2 && coefficient(expr.form, inner) != 0 &&
+           loads_vectors(fusion, arch, options, expr, schedule.tile_axis, 2);
+  });
+}
+
 std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo& arch) {
   if (has_reduce(fusion)) return no_schedule("has a reduction");
   if (auto reason = refuse_any(fusion)) return reason;
@@ -95,6 +110,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   schedule.tile = tile_of(fusion, arch);
   schedule.tile_axis = tiling.axis;
   schedule.transposed_inputs = std::move(tiling.inputs);
+  schedule.tile_pack = moves_pairs(fusion, arch, options, schedule) ? 2 : 1;
   if (arch.target == Target::Host) {
     schedule.threads = 1;
     schedule.grain = host_grain(fusion, static_cast<std::int64_t>(schedule.tile) * schedule.tile);

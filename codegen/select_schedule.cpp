@@ -80,6 +80,7 @@ std::string to_string(const Schedule& s) {
   if (s.kind == ScheduleKind::Transpose) {
     fmt::format_to(out, ", tile {} along axis {}, inputs", s.tile, s.tile_axis);
     for (const std::uint32_t input : s.transposed_inputs) fmt::format_to(out, " {}", input);
+    if (s.tile_pack > 1) fmt::format_to(out, " by {}", s.tile_pack);
   }
   if (s.min_blocks > 0) fmt::format_to(out, ", {} blocks an SM", s.min_blocks);
   fmt::format_to(out, ", grain {}", s.grain);

@@ -156,6 +156,11 @@ void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpt
   choose_vector(fusion, arch, options, axis, arch.vector_bytes, schedule);
 }
 
+bool loads_vectors(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Expr& load, int axis, std::int64_t vector) {
+  return load.bounds.empty() && divides(vector, fusion.axes[static_cast<std::size_t>(axis)].size) && aligned_load(fusion, load, axis, vector) &&
+         pointer_allows(fusion, arch, options, load.input, vector);
+}
+
 int choose_index_bits(const Fusion& fusion) {
   // Threads of the last block count past the end before they are masked; no block covers more than this.
   constexpr std::int64_t kSlack = 1 << 20;

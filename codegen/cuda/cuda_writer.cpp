@@ -61,8 +61,10 @@ bool CudaWriter::is_pack(std::uint32_t id, std::size_t axis) const {
   return true;
 }
 
-std::string CudaWriter::pack_type(std::uint32_t id) const {
-  return fmt::format("fxf_pack<{}, {}>", storage_type(fusion.inputs[fusion.body[id].input].meta.dtype), schedule.vector);
+std::string CudaWriter::pack_type(std::uint32_t id) const { return pack_type_of(id, schedule.vector); }
+
+std::string CudaWriter::pack_type_of(std::uint32_t id, int count) const {
+  return fmt::format("fxf_pack<{}, {}>", storage_type(fusion.inputs[fusion.body[id].input].meta.dtype), count);
 }
 
 std::string CudaWriter::pack_load(std::uint32_t id) { return fmt::format("fxf_load<{}>({} + {})", schedule.vector, params.input(fusion.body[id].input), load_address(id)); }

@@ -35,6 +35,7 @@ class CudaWriter {
 
   /// Is expression `id` loaded as a pack of `schedule.vector` along `axis`?
   bool is_pack(std::uint32_t id, std::size_t axis) const;
+  std::string pack_type_of(std::uint32_t id, int count) const;
   bool is_pack_output(std::size_t output, std::size_t axis) const;
   /// The type of such a pack, and the text that loads it at the current indices.
   std::string pack_type(std::uint32_t id) const;

@@ -43,9 +43,10 @@ class Transpose {
     // Only tiles at the edges ask for each element whether it is there: loads without a branch between them are in flight together.
     w_.body.linef("const bool whole = first_across + {0} <= {1} && first_down + {0} <= {2};", tile_, w_.params.size(inner_), w_.params.size(other_));
     declare();
-    both([this](bool guarded) { load(guarded); });
+    const bool pairs = w_.schedule.tile_pack == 2;
+    both([&](bool guarded) { pairs ? load_pairs(guarded) : load(guarded); });
     w_.body.line("fxf_barrier();");
-    both([this](bool guarded) { compute(guarded); });
+    both([&](bool guarded) { pairs ? compute_pairs(guarded) : compute(guarded); });
     w_.close_entry(source_, "", blocks, w_.schedule.threads);
   }
 
@@ -81,6 +82,13 @@ class Transpose {
 
   /// A row of the tile is one longer than needed, so that columns fall into different banks.
   void declare() {
+    if (w_.schedule.tile_pack == 2) {
+      for (std::uint32_t id : tiles_) {
+        w_.body.linef("typedef {} pair{};", w_.pack_type_of(id, 2), id);
+        w_.body.linef("FXF_SHARED(pair{0}, tile{0}, {1});", id, tile_ * (pairs() + 1));
+      }
+      return;
+    }
     for (std::uint32_t id : early_) w_.body.linef("{} early{}[{}];", storage_type(w_.fusion.body[id].dtype), id, steps());
     for (std::uint32_t id : tiles_) w_.body.linef("FXF_SHARED({}, tile{}, {});", storage_type(w_.fusion.body[id].dtype), id, tile_ * (tile_ + 1));
   }
@@ -101,12 +109,87 @@ class Transpose {
     end_tile();
   }
 
-  void compute(bool guarded) {
-    begin_tile(false, guarded);
+  int pairs() const { return tile_ / 2; }
+
+  /// `count` work items over the block's threads, each with its own `at`.
+  void begin_items(int count) {
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", (count + w_.schedule.threads - 1) / w_.schedule.threads));
+    w_.body.linef("const int at = fxf_thread() + u * {};", w_.schedule.threads);
+  }
+
+  /// All sizes are even here: a pair is there if its first element is.
+  void begin_if_there(bool guarded, int count) {
+    std::string guard = guarded ? fmt::format("i{} < {} && i{} < {}", inner_, w_.params.size(inner_), other_, w_.params.size(other_)) : "";
+    if (count % w_.schedule.threads != 0) guard += fmt::format("{}at < {}", guard.empty() ? "" : " && ", count);
+    w_.body.begin(guard.empty() ? "" : "if (" + guard + ")");
+  }
+
+  void begin_line(bool guarded) {
+    begin_items(tile_ * pairs());
+    w_.body.linef("const int fast = at % {0}, slow = at / {0};", pairs());
+    w_.body.linef("const {} i{} = first_across + slow;", w_.index(), inner_);
+    w_.body.linef("const {} i{} = first_down + 2 * fast;", w_.index(), other_);
+    begin_if_there(guarded, tile_ * pairs());
+  }
+
+  void load_pairs(bool guarded) {
+    for (std::uint32_t id : tiles_) w_.body.linef("pair{0} x{0}[{1}];", id, (tile_ * pairs() + w_.schedule.threads - 1) / w_.schedule.threads);
+    begin_line(guarded);
+    for (std::uint32_t id : tiles_) w_.body.linef("x{}[u] = fxf_load<2>({} + {});", id, w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+    end_tile();
+    begin_line(guarded);
+    for (std::uint32_t id : tiles_) w_.body.linef("FXF_PLACE(tile{0}, slow * {1} + fast, x{0}[u]);", id, pairs() + 1);
+    end_tile();
+  }
+
+  /// A thread turns 2 x 2 elements. A warp takes 16 pairs along the outputs and 2 across: its reads of the tile, two rows apart
+  /// with an odd number of words in a row, meet every bank once.
+  void compute_pairs(bool guarded) {
+    begin_items(pairs() * pairs());
+    w_.body.linef("const int fast = at % 16 + at / 32 % {} * 16, slow = at / 16 % 2 + at / {} * 2;", pairs() / 16, 2 * pairs());
+    w_.body.linef("const {} i{} = first_across + 2 * fast;", w_.index(), inner_);
+    w_.body.linef("const {} begin{} = first_down + 2 * slow;", w_.index(), other_);
+    w_.body.begin("");
+    w_.body.linef("const {0} i{1} = begin{1};", w_.index(), other_);
+    begin_if_there(guarded, pairs() * pairs());
+    for (std::uint32_t id : tiles_) {
+      w_.body.linef("const pair{0} x{0}[2] = {{FXF_TAKE(tile{0}, 2 * fast * {1} + slow), FXF_TAKE(tile{0}, (2 * fast + 1) * {1} + slow)}};", id, pairs() + 1);
+    }
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin("for (int down = 0; down < 2; ++down)");
+    w_.body.linef("const {0} i{1} = begin{1} + down;", w_.index(), other_);
+    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.body.linef("{} y{}[2];", register_type(w_.fusion.outputs[i].meta.dtype), i);
+    w_.body.line("FXF_UNROLL");
+    w_.body.begin("for (int e = 0; e < 2; ++e)");
+    const auto plain = w_.index_name;
+    w_.index_name = [this, plain](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
+    for (std::uint32_t id : body()) {
+      if (is_turned(id)) w_.body.linef("const {} v{} = fxf_get(x{}[e], down);", register_type(w_.fusion.body[id].dtype), id, id);
+      else w_.statement(id);
+    }
+    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.body.linef("y{}[e] = {};", i, w_.output_value(i));
+    w_.index_name = plain;
+    w_.body.end();
+    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(i), w_.store_address(i), i);
+    w_.body.end();
+    w_.body.end();
+    w_.body.end();
+    w_.body.end();
+  }
+
+  bool is_turned(std::uint32_t id) const { return std::find(tiles_.begin(), tiles_.end(), id) != tiles_.end(); }
+
+  std::vector<std::uint32_t> body() const {
     std::vector<std::uint32_t> roots;
     for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
-    for (std::uint32_t id : needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false))) {
-      const bool turned = std::find(tiles_.begin(), tiles_.end(), id) != tiles_.end();
+    return needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false));
+  }
+
+  void compute(bool guarded) {
+    begin_tile(false, guarded);
+    for (std::uint32_t id : body()) {
+      const bool turned = is_turned(id);
       if (turned) w_.body.linef("const {} v{} = fxf_widen(FXF_TAKE(tile{}, fast * {} + slow));", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1);
       else if (std::find(early_.begin(), early_.end(), id) != early_.end()) w_.body.linef("const {} v{} = fxf_widen(early{}[u]);", register_type(w_.fusion.body[id].dtype), id, id);
       else w_.statement(id);

@@ -36,6 +36,8 @@ def form(schedule: str) -> str:
             words.append("columns")
         if re.search(r"split ([2-9]|\d\d)", schedule):
             words.append("split")
+    if schedule.startswith("transpose") and " by 2," in schedule:
+        words.append("pairs")
     return " ".join(words)
 
 
@@ -119,7 +121,7 @@ def axes() -> Iterator[Case]:
 
 def transposes() -> Iterator[Case]:
     for dtype in (torch.float32, torch.float16, torch.uint8):
-        for shape in ((33, 65), (64, 32), (7, 100)):
+        for shape in ((33, 65), (64, 32), (70, 130), (7, 100)):
             x = torch.randint(0, 9, shape).to(dtype)
             yield lambda a: (a.t() * 2).contiguous(), (x,)
             yield lambda a: a.t().contiguous(), (x.clone(),)
@@ -169,7 +171,7 @@ def test_family(family: str) -> None:
 
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
-    wanted = {"pointwise", "transpose", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
+    wanted = {"pointwise", "transpose", "transpose pairs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
               "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner multipass", "normalization columns",
               "normalization inner warp columns", "normalization inner block columns", "normalization inner cluster columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"
