@@ -123,6 +123,18 @@ void check(const Functions& f, nvrtcResult result, const char* what) {
   FXF_CHECK(result == NVRTC_SUCCESS, Runtime, "NVRTC: {} failed: {}", what, f.error_string(result));
 }
 
+constexpr int kFewSpills = 16;  // bytes a thread
+
+/// Bytes that a thread of the kernel stores to local memory for want of registers, from what the assembler says of it; 0 where it says
+/// nothing.
+int spilled_bytes(const std::string& log) {
+  static constexpr std::string_view kWords = " bytes spill stores";
+  const std::size_t end = log.find(kWords);
+  if (end == std::string::npos) return 0;
+  const std::size_t begin = log.find_last_not_of("0123456789", end - 1) + 1;
+  return begin < end ? std::stoi(log.substr(begin, end - begin)) : 0;
+}
+
 /// A program that goes away with its scope.
 class Program {
  public:
@@ -198,13 +210,22 @@ Binary Nvrtc::compile(const std::string& name, std::string_view text, int sm, bo
   source += text;
   std::vector<std::string> options = flags(sm, eager_rounding);
   if (ptx) options[0] = fmt::format("--gpu-architecture=compute_{}", sm);
-  Program program(f, source, name + ".cu");
-  const nvrtcResult result = program.compile(options);
+  else options.emplace_back("--ptxas-options=-v");
   Binary binary;
-  binary.log = program.log();
-  FXF_CHECK(result == NVRTC_SUCCESS, Runtime, "NVRTC refused kernel {} for sm_{} ({}):\n{}", name, sm, f.error_string(result),
-            binary.log);
-  binary.bytes = program.bytes(ptx);
+  const auto attempt = [&] {
+    Program program(f, source, name + ".cu");
+    const nvrtcResult result = program.compile(options);
+    binary.log = program.log();
+    FXF_CHECK(result == NVRTC_SUCCESS, Runtime, "NVRTC refused kernel {} for sm_{} ({}):\n{}", name, sm, f.error_string(result),
+              binary.log);
+    binary.bytes = program.bytes(ptx);
+  };
+  attempt();
+  // The schedule asked for more blocks an SM than the kernel has registers for: traffic to local memory costs more than they bring.
+  if (spilled_bytes(binary.log) > kFewSpills) {
+    options.emplace_back("-DFXF_FREE_REGISTERS");
+    attempt();
+  }
   binary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return binary;
 }

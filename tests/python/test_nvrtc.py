@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import fxfuser
@@ -12,6 +13,7 @@ from golden_graphs import GRAPHS, kernels_of
 from measured import measured
 from samples import combine, samples
 from table_check import table_targets
+from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def compile_all(texts: dict[str, str], sm: int) -> None:
@@ -48,3 +50,19 @@ def test_every_form_compiles(sm: int) -> None:
 def test_a_bad_kernel_is_told_with_its_log() -> None:
     with pytest.raises(RuntimeError, match="undefined_thing"):
         fxfuser._C.compile_cuda("bad", "FXF_KERNEL(32) bad(const FXF_PARAM int p) { undefined_thing(); }", 90)
+
+
+def test_a_kernel_that_would_spill_has_the_registers_it_needs() -> None:
+    """A schedule says for how many blocks an SM is to have registers; where that pushes values out to local memory it is given up."""
+    x, mask = torch.empty(64, 1024, dtype=torch.bfloat16), torch.empty(64, 1024, dtype=torch.bool)
+    gm = make_fx(lambda x, mask: torch.softmax((x * 0.125).masked_fill(mask, float("-inf")), -1))(x, mask)
+    (kernel,) = fxfuser.explain(gm, x, mask, target="cuda").data["kernels"]
+    bound = re.search(r"FXF_KERNEL\((\d+), \d+\)", kernel["source"])
+    assert bound is not None
+
+    def size(blocks: int | None) -> int:
+        head = f"FXF_KERNEL({bound[1]}{f', {blocks}' if blocks else ''})"
+        return int(fxfuser._C.compile_cuda(kernel["name"], kernel["source"].replace(bound[0], head), 90))
+
+    free = size(None)
+    assert abs(size(10) - free) < 256 and abs(size(16) - free) < 256  # an instruction has 16 bytes, a spilled value many of them

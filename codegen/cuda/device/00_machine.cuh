@@ -3,7 +3,11 @@
 // of narrow floats is a function here.
 
 #define FXF_INLINE static __device__ __forceinline__
+#ifdef FXF_FREE_REGISTERS  // the threads alone bind the compiler
+#define FXF_KERNEL(threads, ...) extern "C" __global__ void __launch_bounds__(threads)
+#else
 #define FXF_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
+#endif
 #define FXF_PARAM __grid_constant__
 #define FXF_UNROLL _Pragma("unroll")
 #define FXF_SHARED(type, name, count) __shared__ type name[count]
