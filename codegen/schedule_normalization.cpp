@@ -102,12 +102,6 @@ std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&
   return std::nullopt;
 }
 
-/// Is a special function computed along the rows? Its loop wants the widest vectors that the host has.
-bool has_special(const Fusion& fusion) {
-  return std::any_of(fusion.body.begin(), fusion.body.end(),
-                     [&](const Expr& expr) { return expr.kind == ExprKind::Compute && expr.row->cost_special > 0 && (expr.depends & fusion.reduced_mask()) != 0; });
-}
-
 void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::int64_t block) {
   s.tier = tier;
   s.threads = static_cast<int>(block);
@@ -266,7 +260,8 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   if (arch.target == Target::Host) {
     s.threads = s.threads_per_row = s.rows_per_block = 1;
     s.grain = host_grain(fusion, fusion.reduced_numel());
-    if (s.inner && fusion.axes.back().size >= kHostLongRow && has_special(fusion)) s.unroll = 2;
+    // Twice the lanes hide the latency of an addition, and give special functions the widest vectors.
+    if (s.inner && fusion.axes.back().size >= kHostLongRow) s.unroll = 2;
     // By the sizes only, so that the result doesn't depend on the number of threads.
     if (folds_columns(fusion)) s.slabs = static_cast<int>(std::clamp<std::int64_t>(iteration_count(fusion) / kHostSlab, 1, std::clamp<std::int64_t>(fusion.kept_numel(), 1, kHostSlabs)));
   } else if (folds_columns(fusion)) {

@@ -1,9 +1,12 @@
 // A row at a time: the innermost axis is reduced. Each pass is a loop over the row; reductions run in lanes that are folded
-// in a fixed order, values that are dear (exp and the like) are kept in a buffer for later passes where the row fits one.
+// in a fixed order, values that are dear (exp and the like) are kept in a buffer for later passes where the row fits one. What
+// comes next is asked for ahead: the processor foresees neither the next page nor, in a later pass, the next row.
 
 #include <algorithm>
 
+#include "codegen/host/arg_lanes.h"
 #include "codegen/host/host_writer.h"
+#include "codegen/host/read_ahead.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -17,6 +20,9 @@ class Rows {
       : w_(writer), source_(source), fusion_(writer.fusion), passes_(writer.passes), reduced_(writer.reduced_axes()), available_(fusion_.body.size(), false) {
     split_ = w_.schedule.split > 1;
     lanes_ = kLanes * w_.schedule.unroll;
+    // A step of an arg reduction waits for compare, mask and blend of the one before: twice the lanes hide it.
+    const auto is_arg = [&](const Accumulator& state) { return fusion_.body[state.expr].row->arg_state; };
+    if (w_.schedule.unroll > 1 && std::any_of(passes_.accumulators.begin(), passes_.accumulators.end(), is_arg)) lanes_ *= 2;
     slabs_ = w_.schedule.slabs > 0;
     keeps_ = reduced_.size() == 1 && fusion_.reduced_numel() <= kKeep && !split_;
   }
@@ -151,6 +157,8 @@ class Rows {
     decide_kept(pass, ids);
     for (const Accumulator* state : states) declare(*state);
     step(pass, ids, states, outputs);
+    const ReadAhead ahead(w_, split_, pass);
+    asked_ = states.empty() ? std::string() : ahead.text(ids, fmt::format("j{}", pass), lanes_);
     walk(pass, !states.empty());
     fold_lanes(states);
     for (std::uint32_t id : fresh_) {
@@ -216,7 +224,23 @@ class Rows {
     }
     w_.body.linef("const {} new{} = {};", register_type(accumulator_dtype(reduce)), id, taken_in(reduce));
     w_.body.linef("const long long where{} = {};", id, position(reduce));
+    if (ascends(reduce)) {
+      w_.body.linef("{{ const bool take = {0}; sum{1} = take ? new{1} : sum{1}; best{1} = take ? where{1} : best{1}; }}", later_wins(reduce, "sum" + id, "new" + id), id);
+      return;
+    }
     w_.body.line(fold_statement(fusion_, state, "sum" + id, "best" + id, "new" + id, "where" + id));
+  }
+
+  bool ascends(const Expr& reduce) const { return reduce.row->arg_state && !(split_ && reduced_.size() > 1) && positions_rise(fusion_, reduce, reduced_); }
+
+  /// Where no element was taken all equal the start value, and the first one is the answer.
+  void settle(const Accumulator& state) {
+    const Expr& reduce = fusion_.body[state.expr];
+    if (!ascends(reduce)) return;
+    const auto plain = w_.index_name;
+    w_.index_name = [this, plain](std::size_t axis) { return !fusion_.axes[axis].reduced ? plain(axis) : split_ ? std::string("low") : std::string(); };
+    w_.body.linef("if (at{0}[0] == 0x7fffffffffffffffLL) at{0}[0] = {1};", state.expr, reduce.operands.size() > 1 ? w_.right_side(reduce.operands[1]) : split_ ? "low" : "0");
+    w_.index_name = plain;
   }
 
   /// Where along the reduced dims a point lies: given by the body, or the axes in order.
@@ -283,6 +307,7 @@ class Rows {
     const std::string j = fmt::format("j{}", pass);
     w_.body.linef("long long {} = {};", j, from);
     w_.body.begin(fmt::format("for (; {0} + {1} <= {2}; {0} += {1})", j, lanes_, to));
+    if (!asked_.empty()) w_.body.line(asked_);
     w_.body.line("#pragma omp simd");
     w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", lanes_, call(pass, j + " + lane", "lane"));
     w_.body.end();
@@ -296,6 +321,7 @@ class Rows {
         w_.body.linef("for (int lane = 0; lane < {}; ++lane) {}", width,
                       fold_statement(fusion_, *state, fmt::format("acc{}[lane]", id), fmt::format("at{}[lane]", id), fmt::format("acc{}[lane + {}]", id, width), fmt::format("at{}[lane + {}]", id, width)));
       }
+      settle(*state);
     }
   }
 
@@ -346,6 +372,7 @@ class Rows {
   std::vector<std::size_t> reduced_;
   std::vector<bool> available_;
   std::vector<std::uint32_t> kept_, fresh_;
+  std::string asked_;  // what the current pass prefetches at each step
   int lanes_ = kLanes;
   bool split_ = false, slabs_ = false, keeps_ = false;
 };

@@ -1,10 +1,10 @@
-// normalization: index 32 bits, vector 16 (inputs 1111, outputs 1), unroll 1, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, grain 22
+// normalization: index 32 bits, vector 16 (inputs 1111, outputs 1), unroll 2, threads 1, inner multipass, 1 threads a row x 1 rows, 1 vectors a thread, split 1, cluster 1, grain 22
 struct Params {
   void* ptr[5];
   long long n[5];
 };
 
-extern "C" void fxfuser_normalization_65638a93(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_1ecf1d6a(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   const float* in1 = (const float*)p->ptr[1];
   const float* in2 = (const float*)p->ptr[2];
@@ -18,8 +18,8 @@ extern "C" void fxfuser_normalization_65638a93(const Params* p, long long begin,
   for (long long item = begin; item < end; ++item) {
     const long long i0 = item;
     const float v7 = 1e-05f;
-    double acc3[16];
-    for (int lane = 0; lane < 16; ++lane) acc3[lane] = 0.0f;
+    double acc3[32];
+    for (int lane = 0; lane < 32; ++lane) acc3[lane] = 0.0f;
     const auto pass0 = [&](const long long i1, double& sum3) __attribute__((always_inline)) {
       const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
       const float v1 = fxf_get(in1, i0 * e1_stride0 + i1);
@@ -27,18 +27,20 @@ extern "C" void fxfuser_normalization_65638a93(const Params* p, long long begin,
       sum3 = sum3 + (v2);
     };
     long long j0 = 0;
-    for (; j0 + 16 <= size1; j0 += 16) {
+    for (; j0 + 32 <= size1; j0 += 32) {
+      for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(in0 + i0 * e0_stride0 + (j0 + 1024)) + line * 64, 0); for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(in1 + i0 * e1_stride0 + (j0 + 1024)) + line * 64, 0);
       #pragma omp simd
-      for (int lane = 0; lane < 16; ++lane) pass0(j0 + lane, acc3[lane]);
+      for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc3[lane]);
     }
     for (int lane = 0; j0 < size1; ++j0, ++lane) pass0(j0, acc3[lane]);
+    for (int lane = 0; lane < 16; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 16];
     for (int lane = 0; lane < 8; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 8];
     for (int lane = 0; lane < 4; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 4];
     for (int lane = 0; lane < 2; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 2];
     for (int lane = 0; lane < 1; ++lane) acc3[lane] = acc3[lane] + acc3[lane + 1];
     const float v3 = (float)((float)acc3[0] / (float)(double)reduced_count);  // mean
-    double acc6[16];
-    for (int lane = 0; lane < 16; ++lane) acc6[lane] = 0.0f;
+    double acc6[32];
+    for (int lane = 0; lane < 32; ++lane) acc6[lane] = 0.0f;
     const auto pass1 = [&](const long long i1, double& sum6) __attribute__((always_inline)) {
       const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
       const float v1 = fxf_get(in1, i0 * e1_stride0 + i1);
@@ -48,11 +50,13 @@ extern "C" void fxfuser_normalization_65638a93(const Params* p, long long begin,
       sum6 = sum6 + (v5);
     };
     long long j1 = 0;
-    for (; j1 + 16 <= size1; j1 += 16) {
+    for (; j1 + 32 <= size1; j1 += 32) {
+      for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(out0 + i0 * out0_stride0 + j1) + line * 64, 1);
       #pragma omp simd
-      for (int lane = 0; lane < 16; ++lane) pass1(j1 + lane, acc6[lane]);
+      for (int lane = 0; lane < 32; ++lane) pass1(j1 + lane, acc6[lane]);
     }
     for (int lane = 0; j1 < size1; ++j1, ++lane) pass1(j1, acc6[lane]);
+    for (int lane = 0; lane < 16; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 16];
     for (int lane = 0; lane < 8; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 8];
     for (int lane = 0; lane < 4; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 4];
     for (int lane = 0; lane < 2; ++lane) acc6[lane] = acc6[lane] + acc6[lane + 2];

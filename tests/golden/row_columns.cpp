@@ -4,7 +4,7 @@ struct Params {
   long long n[8];
 };
 
-extern "C" void fxfuser_normalization_71c28b81(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_bd7cf84f(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   const float* in1 = (const float*)p->ptr[1];
   float* out0 = (float*)p->ptr[2];
@@ -30,6 +30,7 @@ extern "C" void fxfuser_normalization_71c28b81(const Params* p, long long begin,
       };
       long long j0 = 0;
       for (; j0 + 32 <= size1; j0 += 32) {
+        for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(in0 + i0 * e0_stride0 + (j0 + 1024)) + line * 64, 0);
         #pragma omp simd
         for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc1[lane]);
       }
@@ -52,6 +53,7 @@ extern "C" void fxfuser_normalization_71c28b81(const Params* p, long long begin,
       };
       long long j1 = 0;
       for (; j1 + 32 <= size1; j1 += 32) {
+        for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(out0 + i0 * out0_stride0 + j1) + line * 64, 1);
         #pragma omp simd
         for (int lane = 0; lane < 32; ++lane) pass1(j1 + lane, acc4[lane]);
       }
@@ -74,7 +76,7 @@ extern "C" void fxfuser_normalization_71c28b81(const Params* p, long long begin,
     }
   }
 }
-extern "C" void fxfuser_normalization_71c28b81_columns(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_bd7cf84f_columns(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   const float* in1 = (const float*)p->ptr[1];
   float* out0 = (float*)p->ptr[2];

@@ -4,7 +4,7 @@ struct Params {
   long long n[4];
 };
 
-extern "C" void fxfuser_normalization_a3528ba4(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_normalization_eb28f9f7(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   const long long size1 = (long long)p->n[0];
@@ -21,6 +21,7 @@ extern "C" void fxfuser_normalization_a3528ba4(const Params* p, long long begin,
     };
     long long j0 = 0;
     for (; j0 + 32 <= size1; j0 += 32) {
+      for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(in0 + i0 * e0_stride0 + (j0 + 1024)) + line * 64, 0);
       #pragma omp simd
       for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc1[lane]);
     }
@@ -41,6 +42,7 @@ extern "C" void fxfuser_normalization_a3528ba4(const Params* p, long long begin,
     };
     long long j1 = 0;
     for (; j1 + 32 <= size1; j1 += 32) {
+      for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(out0 + i0 * out0_stride0 + j1) + line * 64, 1);
       #pragma omp simd
       for (int lane = 0; lane < 32; ++lane) pass1(j1 + lane, acc4[lane]);
     }

@@ -4,7 +4,7 @@ struct Params {
   long long n[4];
 };
 
-extern "C" void fxfuser_reduction_d793c56a(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_09342124(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   char* workspace = (char*)p->ptr[2];
@@ -23,6 +23,7 @@ extern "C" void fxfuser_reduction_d793c56a(const Params* p, long long begin, lon
     };
     long long j0 = low;
     for (; j0 + 32 <= high; j0 += 32) {
+      for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(in0 + (j0 + 1024)) + line * 64, 0);
       #pragma omp simd
       for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc1[lane]);
     }
@@ -35,7 +36,7 @@ extern "C" void fxfuser_reduction_d793c56a(const Params* p, long long begin, lon
     *(double*)(workspace + partial1 + item * 8) = (double)acc1[0];
   }
 }
-extern "C" void fxfuser_reduction_d793c56a_finish(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_09342124_finish(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   char* workspace = (char*)p->ptr[2];

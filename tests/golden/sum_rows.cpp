@@ -4,7 +4,7 @@ struct Params {
   long long n[3];
 };
 
-extern "C" void fxfuser_reduction_5294b650(const Params* p, long long begin, long long end) {
+extern "C" void fxfuser_reduction_35b9dfa3(const Params* p, long long begin, long long end) {
   const float* in0 = (const float*)p->ptr[0];
   float* out0 = (float*)p->ptr[1];
   const long long size1 = (long long)p->n[0];
@@ -21,6 +21,7 @@ extern "C" void fxfuser_reduction_5294b650(const Params* p, long long begin, lon
     };
     long long j0 = 0;
     for (; j0 + 32 <= size1; j0 += 32) {
+      for (int line = 0; line < 2; ++line) __builtin_prefetch((const char*)(in0 + i0 * e0_stride0 + (j0 + 1024)) + line * 64, 0);
       #pragma omp simd
       for (int lane = 0; lane < 32; ++lane) pass0(j0 + lane, acc2[lane]);
     }

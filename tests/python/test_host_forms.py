@@ -8,6 +8,7 @@ from typing import Any
 import fxfuser
 import pytest
 import torch
+import torch.nn.functional as F
 from fxfuser import execute
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -38,6 +39,42 @@ def test_first_of_equals_and_nan_in_lanes(shape: tuple[int, ...]) -> None:
         holed = x.clone()
         holed.view(-1)[x.numel() // 2] = float("nan")
         check(fn, holed)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(3, 7), (5, 700), (1, 200000), (2, 3, 300)], ids=str)
+def test_the_first_position_where_nothing_exceeds_the_start_value(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    low, high = (-torch.inf, torch.inf) if dtype.is_floating_point else (False, True) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    least = [lambda x: x.max(-1).indices, *([] if dtype == torch.bool else [lambda x: x.argmax(-1), lambda x: x.argmax()])]  # eager has no argmax of booleans
+    most = [lambda x: x.min(-1).indices, *([] if dtype == torch.bool else [lambda x: x.argmin(-1), lambda x: x.argmin()])]
+    for start, other, fns in ((low, high, least), (high, low, most)):
+        for fn in fns:
+            x = torch.full(shape, start, dtype=dtype)
+            check(fn, x)
+            x[..., shape[-1] // 2 :] = other
+            check(fn, x)
+
+
+def test_positions_that_fall_along_the_memory() -> None:
+    x = torch.randint(-2, 3, (6, 500, 40)).float()
+    x[0, 3, 5] = x[4, 499, 1] = float("nan")
+    check(lambda x: x.permute(2, 0, 1).argmax(), x, views=1)
+    check(lambda x: x.transpose(0, 1).argmin(), x, views=1)
+    check(lambda x: x.flip(1).transpose(1, 2).argmax(-1), x)
+    check(lambda x: x.flip(1, 2).flatten(1).argmax(-1), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.int32], ids=str)
+@pytest.mark.parametrize("shape", [(1, 300), (3, 1000), (7, 5000), (4, 70, 300), (2, 3, 20000)], ids=str)
+def test_long_rows_read_ahead_stay_within_their_values(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    x = (torch.randn(shape) * 20).to(dtype)
+    outer = list(range(len(shape)))[::2]
+    check(lambda x: x.sum(-1), x, rtol=1e-6 if dtype == torch.float32 else 2e-3 if dtype.itemsize == 2 else 1e-12, atol=1e-2 if dtype.itemsize == 2 else 1e-3)
+    check(lambda x: x.amax(outer), x)
+    if dtype.is_floating_point:
+        half = dtype.itemsize == 2
+        for fn in (lambda x: x.var(-1), lambda x: torch.softmax(x, -1), lambda x: F.layer_norm(x, shape[-1:])):
+            check(fn, x, rtol=1e-2 if half else 1e-5, atol=1e-2 if half else 1e-5)
 
 
 def test_a_copy_at_the_border_is_written_by_the_kernel() -> None:
