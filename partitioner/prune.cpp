@@ -19,14 +19,16 @@ bool is_metadata(const ir::Node& node) { return node.row != nullptr && node.row-
 /// A view. A copy, by its row's strides, is a pass of its own over memory in eager and costs a group that it borders nothing.
 bool is_view(const ir::Node& node) { return is_metadata(node) && node.row->strides != "copy"; }
 
-/// Whether a node copies elements into another order of memory (a transpose made contiguous). That is work: a copy by ATen walks one
-/// of the sides against the order of its memory. A copy in order is as fast as memory is, and stays.
+constexpr std::int64_t kManyElements = std::int64_t{1} << 16;
+
+/// Whether a node copies many elements into another order of memory (a transpose made contiguous). That is work: a copy by ATen walks one
+/// of the sides against the order of its memory. A copy in order is as fast as memory is, and a small one is not worth a compile.
 bool reorders(const ir::Graph& graph, const ir::Node& node) {
   if (node.row == nullptr || (node.row->strides != "copy" && node.row->strides != "own")) return false;
   if (node.args.empty() || !node.args[0].is_value() || node.outputs.empty()) return false;
   const auto& from = graph.value(node.args[0].value()).meta;
   const auto& to = graph.value(node.outputs[0]).meta;
-  if (!from || !to || from->sizes.size() != to->sizes.size()) return false;
+  if (!from || !to || from->sizes.size() != to->sizes.size() || to->numel() < kManyElements) return false;
   std::vector<std::size_t> dims;  // as the result has them, outermost first
   for (std::size_t d = 0; d < to->sizes.size(); ++d) {
     if (to->sizes[d] > 1 && from->strides[d] > 0) dims.push_back(d);

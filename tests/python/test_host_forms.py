@@ -82,7 +82,7 @@ def test_a_copy_at_the_border_is_written_by_the_kernel() -> None:
     check(lambda x: torch.relu(x).permute(0, 2, 3, 1).contiguous(), x)
     check(lambda x: torch.relu(x.permute(0, 3, 1, 2).contiguous() + 1), x, views=1)
     gm, before = make_fx(lambda x: x.permute(0, 2, 3, 1).contiguous())(x), fxfuser.stats()["launches"]["host"]
-    assert torch.equal(execute(gm, x), gm(x)) and fxfuser.stats()["launches"]["host"] == before + 1, "alone it is work too"
+    assert torch.equal(execute(gm, x), gm(x)) and fxfuser.stats()["launches"]["host"] == before, "a small one alone stays with ATen"
 
 
 def test_sine_of_large_angles() -> None:
