@@ -9,6 +9,7 @@
 #include "executor/plan_graph.h"
 #include "executor/propagate.h"
 #include "executor/settle.h"
+#include "executor/write_back.h"
 #include "partitioner/functionalize.h"
 #include "partitioner/ir/error.h"
 
@@ -66,6 +67,18 @@ void ProgramImpl::collect(std::span<const ir::Attr> from, Slots& slots, std::vec
   for (const ir::Attr& attr : from) {
     if (attr.is_value()) outputs.push_back(slots[attr.value()]);
     else outputs.push_back(to_ivalue(attr, c10::TypePtr(c10::NumberType::get()), slots));
+  }
+  if (!graph_.versions.empty()) raise_versions(from, outputs);
+}
+
+/// A result that eager would have written in place has the version that those writes left.
+void ProgramImpl::raise_versions(std::span<const ir::Attr> from, const std::vector<c10::IValue>& outputs) const {
+  std::vector<ir::ValueId> seen;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!from[i].is_value() || from[i].value() >= graph_.versions.size() || graph_.versions[from[i].value()] == 0) continue;
+    if (!outputs[i].isTensor() || std::find(seen.begin(), seen.end(), from[i].value()) != seen.end()) continue;
+    seen.push_back(from[i].value());
+    raise_version(outputs[i].toTensor(), graph_.versions[from[i].value()]);
   }
 }
 

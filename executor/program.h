@@ -69,6 +69,7 @@ class ProgramImpl final : public Program {
 
   Slots frame(std::span<const c10::IValue> inputs, std::size_t slots) const;
   void collect(std::span<const ir::Attr> from, Slots& slots, std::vector<c10::IValue>& outputs) const;
+  void raise_versions(std::span<const ir::Attr> from, const std::vector<c10::IValue>& outputs) const;
   /// A kernel that does not compile is told once.
   void tell_failures(const Class& held, RunResult& result);
   /// True once since the last clear, for each of the things that a program tells of itself.

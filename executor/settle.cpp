@@ -6,6 +6,7 @@
 #include <set>
 
 #include "executor/scalar_step.h"
+#include "executor/write_back.h"
 
 namespace fxfuser::executor {
 namespace {
@@ -39,25 +40,33 @@ bool compute(const ir::Graph& graph, Slots& slots, ir::ValueId value) {
   return slots[value].isTensor();
 }
 
+struct Written {
+  ir::ValueId result = ir::kNoValue;
+  std::uint32_t versions = 0;
+};
+
 }  // namespace
 
 void settle_writes(const ir::Graph& graph, Slots& slots, std::uint32_t origin) noexcept {
-  std::map<ir::ValueId, ir::ValueId> last;  // by written value: what it holds before `origin`
+  std::map<ir::ValueId, Written> last;  // by written value: what it holds before `origin`
   for (const ir::Write& write : graph.writes) {
-    if (graph.node(write.node).origin < origin) last[write.target] = write.result;
+    if (graph.node(write.node).origin >= origin) continue;
+    Written& written = last[write.target];
+    written.result = write.result;
+    written.versions += write.counted ? 1 : 0;
   }
   // All are computed before the first is written: they read the old values.
-  std::vector<std::pair<ir::ValueId, ir::ValueId>> ready;
-  for (const auto& [target, result] : last) {
+  std::vector<std::pair<ir::ValueId, Written>> ready;
+  for (const auto& [target, written] : last) {
     try {
-      if (compute(graph, slots, result)) ready.emplace_back(target, result);
+      if (compute(graph, slots, written.result)) ready.emplace_back(target, written);
     } catch (...) {
       continue;
     }
   }
-  for (const auto& [target, result] : ready) {
+  for (const auto& [target, written] : ready) {
     try {
-      slots[target].toTensor().copy_(slots[result].toTensor());
+      write_back(slots[target].toTensor(), slots[written.result].toTensor(), written.versions);
     } catch (...) {
       continue;
     }

@@ -78,6 +78,7 @@ struct CallableStep {
 struct WriteBackStep {
   std::vector<SlotId> targets;
   std::vector<SlotId> sources;  // one a target
+  std::uint32_t versions = 1;   // how often each target's version counter rises
 };
 
 struct Step {

@@ -49,7 +49,7 @@ class Functionalizer {
       output = output_value(output);
     }
     for (ValueId id = 0; id < in_.values.size(); ++id) {
-      if (is_outside(id) && current_[id] != id) out_.graph.write_backs.push_back({id, current_[id]});
+      if (is_outside(id) && current_[id] != id) out_.graph.write_backs.push_back({id, current_[id], out_.graph.versions[current_[id]]});
     }
     return std::move(out_);
   }
@@ -143,7 +143,7 @@ class Functionalizer {
     made.args.resize(form->names.size());
     const ValueId result = made.outputs[0];
     append(id, std::move(made));
-    rename(target, result);
+    rename(target, result, true);
     return true;
   }
 
@@ -188,7 +188,7 @@ class Functionalizer {
       if (write != writes.end()) results.push_back(call.outputs.back());
     }
     append(id, std::move(call));
-    for (std::size_t i = 0; i < targets.size(); ++i) rename(targets[i], results[i]);
+    for (std::size_t i = 0; i < targets.size(); ++i) rename(targets[i], results[i], !alias_[id].writes.empty());
     return true;
   }
 
@@ -222,7 +222,7 @@ class Functionalizer {
     cast.args = {made.args[1], to->dtype, {}, {}, {}, false, {}};
     const ValueId result = cast.outputs[0];
     append(id, std::move(cast));
-    rename(target, result);
+    rename(target, result, true);
     return true;
   }
 
@@ -243,15 +243,19 @@ class Functionalizer {
     return same;
   }
 
-  /// From here on, readers of `target` (and of what in-place ops returned for it) see `result`.
-  void rename(ValueId target, ValueId result) {
+  /// From here on, readers of `target` (and of what in-place ops returned for it) see `result`. `counted`: the schema tells of
+  /// the write, so that eager raises the tensor's version counter.
+  void rename(ValueId target, ValueId result, bool counted) {
     const ValueId root = written_as_[target] == ir::kNoValue ? target : written_as_[target];
+    std::vector<std::uint32_t>& versions = out_.graph.versions;
+    versions.resize(out_.graph.values.size(), 0);
+    versions[result] = versions[current_[root]] + (counted ? 1 : 0);
     current_[root] = result;
     if (const auto found = returned_for_.find(root); found != returned_for_.end()) {
       for (ValueId id : found->second) current_[id] = result;
     }
     current_[result] = result;
-    if (is_outside(root)) out_.graph.writes.push_back({out_.graph.value(result).producer, root, result});
+    if (is_outside(root)) out_.graph.writes.push_back({out_.graph.value(result).producer, root, result, counted});
   }
 
   /// Copies a node; it comes after the last write that was kept to a storage that it touches.

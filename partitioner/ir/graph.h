@@ -113,6 +113,7 @@ struct Constant {
 struct WriteBack {
   ValueId target = kNoValue;  // a graph input or constant
   ValueId source = kNoValue;
+  std::uint32_t versions = 1;  // by how much the writes that it stands for raise the target's version counter
 };
 
 /// `target` (a graph input or constant) holds `result` from `node` on, until the next write to it.
@@ -120,6 +121,7 @@ struct Write {
   NodeId node = kNoNode;
   ValueId target = kNoValue;
   ValueId result = kNoValue;
+  bool counted = true;  // raises the target's version counter
 };
 
 struct Graph {
@@ -131,6 +133,8 @@ struct Graph {
   std::vector<Attr> outputs;  // flattened; ValueRef, None, numbers
   std::vector<WriteBack> write_backs;
   std::vector<Write> writes;  // every write that a write-back sums up, in order
+  // By value: how often the tensor that it stands for is written in place, by eager's version counter. May be shorter than values.
+  std::vector<std::uint32_t> versions;
 
   ValueId add_value(Value value);
   ValueId add_input(std::string name, std::optional<TensorMeta> meta, ValueKind kind = ValueKind::Tensor);
