@@ -20,11 +20,12 @@ constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold col
 constexpr std::int64_t kFewElements = 8;    // where a thread holds no more of a row than this
 constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least before it leaves its columns to the second stage
 constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the second where an SM holds one block
-constexpr std::int64_t kReservedShared = 1024, kScratch = 1024;  // of a block: the driver's, and what warps exchange
+constexpr std::int64_t kReservedShared = 1024, kScratch = 512;  // of a block: the driver's, and room for borders between arrays
 constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 constexpr std::int64_t kHostLongRow = 512;
 
-/// What a row occupies: inputs that differ from row to row and along it (weights don't count, they stay in the cache).
+/// What a row occupies: inputs that differ from row to row and along its innermost axis (weights don't count, they stay in the
+/// cache; nor what many elements of a row share, such as a channel's factor in a group).
 struct RowBytes {
   std::int64_t memory = 0;     // an element, as stored
   std::int64_t columns = 0;    // an element's sums over the rows, in the thread that folds them; of wide inputs with their errors
@@ -42,6 +43,7 @@ RowBytes row_bytes(const Fusion& fusion) {
   for (const Expr& expr : fusion.body) {
     if (expr.kind != ExprKind::Load || (expr.depends & reduced) == 0) continue;
     if ((expr.depends & ~reduced) == 0 && fusion.kept_numel() > 1) continue;
+    if (fusion.axes.back().reduced && coefficient(expr.form, static_cast<int>(fusion.axes.size()) - 1) == 0 && expr.indirect.empty()) continue;
     bytes.memory += ir::itemsize(fusion.inputs[expr.input].meta.dtype);
   }
   for (const Accumulator& state : plan_passes(fusion).columns) bytes.columns += std::max<std::int64_t>(ir::itemsize(accumulator_dtype(fusion.body[state.expr])), 4);
@@ -138,10 +140,18 @@ bool plan_block(const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Sch
   return true;
 }
 
+/// Bytes of a block through which the warps of a team exchange their folds: two places for each warp of the team.
+std::int64_t exchange_bytes(const Fusion& fusion, const Schedule& s) {
+  if (s.threads_per_row * s.cluster <= kWarpLanes) return 0;
+  std::int64_t bytes = 0;
+  for (const Accumulator& state : plan_passes(fusion).accumulators) bytes += chain_bytes(fusion.body[state.expr], true);
+  return bytes * 2 * s.cluster * s.threads / kWarpLanes;
+}
+
 /// Turns of rows that may be in the shared memory of a block, of `resident` on an SM; 0 where there are fewer than `least`.
-int ring_stages(const ArchInfo& arch, const RowBytes& bytes, const Schedule& s, std::int64_t resident, std::int64_t least) {
+int ring_stages(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, const Schedule& s, std::int64_t resident, std::int64_t least) {
   const std::int64_t stage = bytes.memory * s.vector * s.vectors_per_thread * s.threads;
-  const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch;
+  const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch - exchange_bytes(fusion, s);
   const std::int64_t stages = std::min<std::int64_t>(room / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
   return arch.sm >= 80 && stages >= least ? static_cast<int>(stages) : 0;
 }
@@ -158,7 +168,7 @@ bool plan_cluster(const Fusion& fusion, const ArchInfo& arch, const RowBytes& by
     if (!plan_block(arch, in_cluster(bytes), ceil_div(n, cluster), part)) return false;
     part.tier = Tier::Cluster;
     part.cluster = static_cast<int>(cluster);
-    part.stages = ring_stages(arch, bytes, part, 1, least_stages(fusion, part) + spare);
+    part.stages = ring_stages(fusion, arch, bytes, part, 1, least_stages(fusion, part) + spare);
     part.min_blocks = 1;
     if (part.stages == 0 && !reads_again) return false;
     s = part;
@@ -194,7 +204,7 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
   const std::int64_t resident = s.cluster > 1 ? 1 : std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
   s.teams = s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident_teams(arch, s, resident)));
   s.min_blocks = static_cast<int>(resident);
-  if (s.cluster == 1) s.stages = ring_stages(arch, bytes, s, resident, least_stages(fusion, s));
+  if (s.cluster == 1) s.stages = ring_stages(fusion, arch, bytes, s, resident, least_stages(fusion, s));
 }
 
 /// Blocks whose registers an SM has room for, by what a thread holds of its row. Large bodies are left to the compiler.

@@ -53,7 +53,7 @@ void CudaWriter::decompose(const std::string& linear, const std::vector<std::siz
 
 bool CudaWriter::is_pack(std::uint32_t id, std::size_t axis) const {
   const Expr& expr = fusion.body[id];
-  if (expr.kind != ExprKind::Load || schedule.vector <= 1 || axis >= expr.form.coeff.size() || expr.form.coeff[axis] != 1 || !expr.bounds.empty()) return false;
+  if (expr.kind != ExprKind::Load || schedule.vector <= 1 || axis >= expr.form.coeff.size() || expr.form.coeff[axis] != 1) return false;
   if (expr.input >= schedule.vector_input.size() || !schedule.vector_input[expr.input]) return false;
   for (const Indirect& term : expr.indirect) {
     if (((fusion.body[term.expr].depends >> axis) & 1) != 0) return false;
@@ -67,7 +67,10 @@ std::string CudaWriter::pack_type_of(std::uint32_t id, int count) const {
   return fmt::format("fxf_pack<{}, {}>", storage_type(fusion.inputs[fusion.body[id].input].meta.dtype), count);
 }
 
-std::string CudaWriter::pack_load(std::uint32_t id) { return fmt::format("fxf_load<{}>({} + {})", schedule.vector, params.input(fusion.body[id].input), load_address(id)); }
+std::string CudaWriter::pack_load(std::uint32_t id) {
+  const std::string text = fmt::format("fxf_load<{}>({} + {})", schedule.vector, params.input(fusion.body[id].input), load_address(id)), guard = load_guard(id);
+  return guard.empty() ? text : guard + " ? " + text + " : " + pack_type(id) + "{}";
+}
 
 bool CudaWriter::is_pack_output(std::size_t output, std::size_t axis) const {
   const FusionOutput& out = fusion.outputs[output];
@@ -87,6 +90,15 @@ std::string CudaWriter::load_address(std::uint32_t id) {
   return address;
 }
 
+std::string CudaWriter::load_guard(std::uint32_t id) {
+  std::string guard;
+  const Expr& expr = fusion.body[id];
+  for (std::size_t b = 0; b < expr.bounds.size(); ++b) guard += (b == 0 ? "" : " && ") + bound(expr.bounds[b], fmt::format("e{}_guard{}", id, b));
+  return guard;
+}
+
+std::string CudaWriter::bound(const Bound& bound, const std::string& role) { return params.bound(bound, role, pack_index ? pack_index : index_name); }
+
 std::string CudaWriter::store_address(std::size_t output) {
   return params.affine(fusion.outputs[output].form, params.output(output), index_name);
 }
@@ -97,17 +109,14 @@ std::string CudaWriter::right_side(std::uint32_t id) {
   if (expr.kind == ExprKind::Scalar) return params.scalar(expr.input);
   if (expr.kind == ExprKind::Load) {
     const std::string text = fmt::format("fxf_get({}, {})", params.input(expr.input), load_address(id));
-    std::string guard;
-    for (std::size_t b = 0; b < expr.bounds.size(); ++b) {
-      guard += (b == 0 ? "" : " && ") + params.bound(expr.bounds[b], role + "_guard" + std::to_string(b), index_name);
-    }
+    const std::string guard = load_guard(id);
     return guard.empty() ? text : guard + " ? " + text + " : (" + register_type(expr.dtype) + ")0";
   }
   std::size_t bounds = 0;
   ExprNames names;
   names.value = value_name;
   names.affine = [&](const Affine& form) { return params.affine(form, role, index_name); };
-  names.bound = [&](const Bound& bound) { return params.bound(bound, role + "_bound" + std::to_string(bounds++), index_name); };
+  names.bound = [&](const Bound& each) { return bound(each, role + "_bound" + std::to_string(bounds++)); };
   names.narrow = narrow_[id];
   return expression_text(fusion, id, Target::Cuda, names);
 }
@@ -130,7 +139,7 @@ std::string CudaWriter::guard_of(std::size_t output) {
   std::string guard;
   const FusionOutput& out = fusion.outputs[output];
   for (std::size_t b = 0; b < out.bounds.size(); ++b) {
-    guard += (b == 0 ? "" : " && ") + params.bound(out.bounds[b], params.output(output) + "_guard" + std::to_string(b), index_name);
+    guard += (b == 0 ? "" : " && ") + bound(out.bounds[b], params.output(output) + "_guard" + std::to_string(b));
   }
   return guard;
 }

@@ -25,6 +25,7 @@ class CudaWriter {
   Passes passes;
   std::function<std::string(std::uint32_t)> value_name;
   ParamBlock::IndexName index_name;
+  ParamBlock::IndexName pack_index;  // set among the elements of a pack: the indices of its first. A pack lies on one side of each bound.
 
   const std::string& index() const { return params.index_type(); }
   std::vector<std::size_t> kept_axes() const;
@@ -43,6 +44,9 @@ class CudaWriter {
   /// Address of a load or store at the current indices.
   std::string load_address(std::uint32_t id);
   std::string store_address(std::size_t output);
+  /// The condition under which a load may be made, "" where it always may; one bound.
+  std::string load_guard(std::uint32_t id);
+  std::string bound(const Bound& bound, const std::string& role);
   /// `const T v<id> = ...` for one expression (no Reduce).
   std::string right_side(std::uint32_t id);
   void statement(std::uint32_t id);

@@ -62,12 +62,14 @@ class Columns {
     w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
     plain_index_ = w_.index_name;
     if (vector_ > 1) {
+      w_.pack_index = plain_index_;
       w_.index_name = [this, plain = plain_index_](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
     }
   }
 
   void end_elements() {
     w_.index_name = plain_index_;
+    w_.pack_index = nullptr;
     w_.body.end();
   }
 
@@ -79,10 +81,17 @@ class Columns {
     }
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     if (ids.empty()) return;
-    for (std::uint32_t id : ids) w_.body.linef("{} r{}[{}];", register_type(fusion_.body[id].dtype), id, vector_);
+    const auto is_pack = [&](std::uint32_t id) { return w_.is_pack(id, inner_) && fusion_.body[id].indirect.empty(); };
+    for (std::uint32_t id : ids) {
+      w_.body.linef("{} r{}[{}];", register_type(fusion_.body[id].dtype), id, vector_);
+      if (is_pack(id)) w_.body.linef("const auto x{0} = live ? ({1}) : {2}{{}};", id, w_.pack_load(id), w_.pack_type(id));
+    }
     begin_elements();
     w_.body.begin("if (live)");
-    for (std::uint32_t id : ids) w_.statement(id);
+    for (std::uint32_t id : ids) {
+      if (is_pack(id)) w_.body.linef("const {0} v{1} = fxf_get(x{1}, e);", register_type(fusion_.body[id].dtype), id);
+      else w_.statement(id);
+    }
     for (std::uint32_t id : ids) w_.body.linef("r{0}[e] = v{0};", id);
     w_.body.end();
     end_elements();
@@ -259,10 +268,23 @@ class Columns {
     }
     if (outputs.empty()) return;
     w_.body.begin("if (live && deep == 0)");
-    begin_elements();
-    for (std::size_t output : outputs) w_.store(output);
-    end_elements();
+    store_outputs(outputs);
     w_.body.end();
+  }
+
+  void store_outputs(const std::vector<std::size_t>& outputs) {
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
+    }
+    begin_elements();
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
+      else w_.store(output);
+    }
+    end_elements();
+    for (std::size_t output : outputs) {
+      if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
+    }
   }
 
   void partials() {

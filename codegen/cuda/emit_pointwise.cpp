@@ -75,7 +75,7 @@ class Pointwise {
     }
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
-    const auto plain = w_.index_name;
+    const auto plain = w_.pack_index = w_.index_name;
     w_.index_name = [this, plain](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
     for (std::uint32_t id : ids) {
       if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) continue;
@@ -87,6 +87,7 @@ class Pointwise {
       else w_.store(i);
     }
     w_.index_name = plain;
+    w_.pack_index = nullptr;
     w_.body.end();
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
       if (w_.is_pack_output(i, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(i), w_.store_address(i), i);

@@ -98,7 +98,7 @@ class RowPipeline {
   void set_ring() {
     std::vector<std::uint32_t> ids;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
-      if (row_.is_full_pack(id) && !row_.is_held(id) && fusion_.body[id].indirect.empty()) ids.push_back(id);
+      if (row_.is_full_pack(id) && !row_.is_held(id) && fusion_.body[id].indirect.empty() && fusion_.body[id].bounds.empty()) ids.push_back(id);
     }
     ring_.set(std::move(ids), s_.stages - (skewed_ ? static_cast<int>(passes_.count) : 1));
     row_.pack_source = [this](std::uint32_t id) { return ring_.has(id) ? ring_.pack(id, "slot") : w_.pack_load(id); };

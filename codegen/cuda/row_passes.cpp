@@ -231,6 +231,7 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   }
   w.body.line("FXF_UNROLL");
   w.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector));
+  w.pack_index = plain_index;
   if (vector > 1) w.index_name = [this, plain_index](std::size_t axis) { return axis == inner ? "(" + plain_index(axis) + " + e)" : plain_index(axis); };
   for (std::uint32_t id : ids) {
     if (!along(id)) continue;
@@ -248,6 +249,7 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
     else w.store(output);
   }
   w.index_name = plain_index;
+  w.pack_index = nullptr;
   w.body.end();
   for (const Accumulator* state : work.states) {
     if (!w.is_compensated(*state)) continue;

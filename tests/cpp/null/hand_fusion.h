@@ -69,6 +69,8 @@ class HandFusion {
     static const ir::OpRow row = [] {
       ir::OpRow made;
       made.op = "add";
+      made.tensor_params = {"self", "other"};
+      made.expr_host = made.expr_cuda = {{Kind::Hole, "self"}, {Kind::Text, "+"}, {Kind::Hole, "other"}};
       return made;
     }();
     return row;
@@ -79,12 +81,17 @@ class HandFusion {
       ir::OpRow made;
       made.op = "sum";
       made.kind = ir::OpKind::Reduction;
+      made.tensor_params = {"self"};
+      made.fold = {{Kind::Hole, "a"}, {Kind::Text, "+"}, {Kind::Hole, "b"}};
+      made.init = {{Kind::Text, "0"}};
       return made;
     }();
     return row;
   }
 
  private:
+  using Kind = ir::ExprPiece::Kind;
+
   std::uint32_t add(codegen::Expr expr) {
     expr.form.coeff.resize(fusion_.axes.size(), 0);
     fusion_.body.push_back(std::move(expr));
