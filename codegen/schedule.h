@@ -15,7 +15,7 @@
 
 namespace fxfuser::codegen {
 
-enum class ScheduleKind : std::uint8_t { Pointwise, Reduction, Normalization, Transpose };
+enum class ScheduleKind : std::uint8_t { Pointwise, Reduction, Normalization, Transpose, Interleave };
 
 /// Where a reduction row lives while it is worked on.
 enum class Tier : std::uint8_t {
@@ -55,6 +55,9 @@ struct Schedule {
   std::vector<std::uint32_t> transposed_inputs;  // inputs read through the tile
   int tile_axis = -1;        // the axis those inputs are contiguous in
   int tile_pack = 1;         // CUDA: elements that move together on each side of the tile (2: pairs, turned 2 x 2)
+  // interleave
+  int short_axis = -1;       // a thread takes the whole of it, and `vector` neighbours along the long axis
+  int long_axis = -1;
   // host
   // work items one call of the kernel takes at least: elements (pointwise), kept points (reduction, normalization), tiles
   std::int64_t grain = 1;
@@ -76,7 +79,7 @@ struct Scheduler {
   Schedule (*plan)(const Fusion&, const ArchInfo&, const ScheduleOptions&);
 };
 
-/// In priority order: transpose, normalization, reduction, pointwise.
+/// In priority order: interleave, transpose, normalization, reduction, pointwise.
 const std::vector<Scheduler>& schedulers();
 
 struct Selected {
@@ -86,7 +89,7 @@ struct Selected {
 /// The first scheduler that accepts. (select_schedule.cpp)
 Selected select_schedule(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options);
 
-/// "pointwise", "reduction", "normalization", "transpose".
+/// "pointwise", "reduction", "normalization", "transpose", "interleave".
 std::string_view name(ScheduleKind kind);
 std::string to_string(const Schedule& schedule);
 

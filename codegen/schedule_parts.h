@@ -10,6 +10,7 @@
 namespace fxfuser::codegen {
 
 /// The scheduler entries, one a file.
+Scheduler interleave_scheduler();
 Scheduler transpose_scheduler();
 Scheduler normalization_scheduler();
 Scheduler reduction_scheduler();
@@ -46,6 +47,9 @@ std::int64_t deepest_columns(const Fusion& fusion, const ArchInfo& arch, std::in
 
 /// May `vector` elements of this load along `axis` be read at once: by its addresses and by what is known of the pointer?
 bool loads_vectors(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Expr& load, int axis, std::int64_t vector);
+
+/// The same of the pointer alone.
+bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, std::size_t input, std::int64_t vector);
 
 /// What no scheduler takes: reductions over some of the reduced axes or over kept ones, outputs that cover only a part of
 /// the space, more tensors than a parameter block holds.

@@ -76,6 +76,8 @@ double grid(const Fusion& fusion, const Schedule& s) {
   switch (s.kind) {
     case ScheduleKind::Pointwise:
       return std::max(1.0, static_cast<double>(iteration_count(fusion)) / (s.threads * s.vector * s.unroll));
+    case ScheduleKind::Interleave:
+      return std::max(1.0, static_cast<double>(iteration_count(fusion)) / (s.threads * s.vector * static_cast<double>(fusion.axes[static_cast<std::size_t>(s.short_axis)].size)));
     case ScheduleKind::Transpose:
       return std::max(1.0, static_cast<double>(iteration_count(fusion)) / (s.tile * s.tile));
     case ScheduleKind::Reduction:

@@ -44,12 +44,14 @@ std::string_view name(ScheduleKind kind) {
       return "normalization";
     case ScheduleKind::Transpose:
       return "transpose";
+    case ScheduleKind::Interleave:
+      return "interleave";
   }
   return "?";
 }
 
 const std::vector<Scheduler>& schedulers() {
-  static const std::vector<Scheduler> all = {transpose_scheduler(), normalization_scheduler(), reduction_scheduler(),
+  static const std::vector<Scheduler> all = {interleave_scheduler(), transpose_scheduler(), normalization_scheduler(), reduction_scheduler(),
                                              pointwise_scheduler()};
   return all;
 }
@@ -82,6 +84,7 @@ std::string to_string(const Schedule& s) {
     for (const std::uint32_t input : s.transposed_inputs) fmt::format_to(out, " {}", input);
     if (s.tile_pack > 1) fmt::format_to(out, " by {}", s.tile_pack);
   }
+  if (s.kind == ScheduleKind::Interleave) fmt::format_to(out, ", all of axis {} beside axis {}", s.short_axis, s.long_axis);
   if (s.min_blocks > 0) fmt::format_to(out, ", {} blocks an SM", s.min_blocks);
   fmt::format_to(out, ", grain {}", s.grain);
   return text;

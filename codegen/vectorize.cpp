@@ -51,13 +51,6 @@ struct Access {
   double cost = 0;  // memory instructions an element
 };
 
-bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, std::size_t input,
-                    std::int64_t vector) {
-  if (arch.target == Target::Host) return true;  // unaligned vectors are as good there
-  const int known = input < options.input_alignment.size() ? options.input_alignment[input] : 0;
-  return divides(vector * ir::itemsize(fusion.inputs[input].meta.dtype), known > 0 ? known : 16);
-}
-
 Access access_with(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis,
                    std::int64_t vector) {
   Access access;
@@ -126,6 +119,12 @@ Range range_of(const Fusion& fusion, const Affine& form) {
 }
 
 }  // namespace
+
+bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, std::size_t input, std::int64_t vector) {
+  if (arch.target == Target::Host) return true;  // unaligned vectors are as good there
+  const int known = input < options.input_alignment.size() ? options.input_alignment[input] : 0;
+  return divides(vector * ir::itemsize(fusion.inputs[input].meta.dtype), known > 0 ? known : 16);
+}
 
 void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, int max_vector,
                    Schedule& schedule) {

@@ -1,5 +1,6 @@
 // CUDA kernels: a fusion under a schedule as text. The form follows the schedule: elements, rows (the innermost axis is
-// reduced; a kernel of its own where teams of blocks walk over them), columns (it is kept), tiles through shared memory (transpose).
+// reduced; a kernel of its own where teams of blocks walk over them), columns (it is kept), tiles through shared memory (transpose),
+// a short axis turned in registers (interleave).
 
 #include "codegen/cuda/column_folds.h"
 #include "codegen/cuda/cuda_writer.h"
@@ -26,6 +27,7 @@ KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const Arc
   source.target = Target::Cuda;
   source.eager_rounding = fusion.eager_rounding;
   if (schedule.kind == ScheduleKind::Transpose) emit_cuda_transpose(writer, source);
+  else if (schedule.kind == ScheduleKind::Interleave) emit_cuda_interleave(writer, source);
   else if (!reduces) emit_cuda_pointwise(writer, source);
   else if (schedule.teams > 0) emit_cuda_row_pipeline(writer, source);
   else if (schedule.inner || fusion.axes.empty() || fusion.axes.back().reduced) emit_cuda_rows(writer, source);
