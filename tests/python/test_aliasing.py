@@ -132,17 +132,17 @@ def check(function: Function, name: str, pre_dispatch: bool = False) -> None:
             torch.testing.assert_close(write_through(got), write_through(want), equal_nan=True, msg=name)
 
 
+def together(functions: list[Function]) -> Function:
+    return lambda x: [function(x) for function in functions]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", [VIEWS, SAME, COPIES], ids=["views", "the same", "copies"])
 def test_each_op(family: dict[str, Function], kind: str, launches: Callable[[], int]) -> None:
     names = list(family)
     for start in range(0, len(names), 8):  # a graph of several compiles as one
         some = [KINDS[kind](family[name]) for name in names[start : start + 8]]
-
-        def together(x: torch.Tensor, some: list[Function] = some) -> Any:
-            return [function(x) for function in some]
-
-        check(together, f"{names[start : start + 8]}, {kind}", pre_dispatch=family is SAME)  # else they are traced away
+        check(together(some), f"{names[start : start + 8]}, {kind}", pre_dispatch=family is SAME)  # else they are traced away
     assert launches() > 0
 
 
