@@ -327,22 +327,22 @@ void Discovery::add_group(const GroupPlan& group, const std::vector<std::shared_
     step.what = std::move(launches[i]);
     execute(std::move(step), slots, counters);
   }
-  const auto view = [&](SlotId source, SlotId target, const ViewGeometry& geometry) {
+  const auto view = [&](SlotId source, SlotId target, const ViewGeometry& geometry, bool same) {
     Step step;
     step.unit = unit;
     step.origin = origin;
     step.name = "fxfuser::view";
-    step.what = ViewStep{source, target, geometry.sizes, geometry.strides, geometry.offset};
+    step.what = ViewStep{source, target, geometry.sizes, geometry.strides, geometry.offset, same};
     execute(std::move(step), slots, counters);
   };
   for (const auto& [output, source] : group.segmented.aliases) {
-    if (slot_of[output] != slot_of[source]) view(slot_of[source], slot_of[output], view_geometry(group.canonical, output, source));
+    if (slot_of[output] != slot_of[source]) view(slot_of[source], slot_of[output], view_geometry(group.canonical, output, source), false);
   }
-  // A value that is returned under two names, or an input that is returned as it is.
+  // A value that is returned under two names, or an input that is returned as it is: views are nodes of the canonical graph.
   for (std::size_t i = 0; i < group.canonical.outputs.size(); ++i) {
     const ir::ValueId value = group.canonical.outputs[i].value();
     if (slot_of[value] == partition.outputs[i]) continue;
-    view(slot_of[value], partition.outputs[i], view_geometry(group.canonical, value, value));
+    view(slot_of[value], partition.outputs[i], view_geometry(group.canonical, value, value), true);
   }
 }
 

@@ -134,9 +134,13 @@ struct Runner {
     return true;
   }
   bool operator()(const ViewStep& step) const {
+    ++counters.view_steps;
+    if (step.same) {
+      slots[step.target] = slots[step.source];
+      return true;
+    }
     const at::Tensor& source = slots[step.source].toTensor();
     slots[step.target] = source.as_strided(step.sizes, step.strides, source.storage_offset() + step.offset);
-    ++counters.view_steps;
     return true;
   }
   bool operator()(const ScalarStep& step) const {

@@ -53,12 +53,13 @@ struct AtenStep {
   AtenCall call;
 };
 
-/// A view of another slot, by its geometry.
+/// A view of another slot, by its geometry, or the very tensor that it holds.
 struct ViewStep {
   SlotId source = 0;
   SlotId target = 0;
   ir::Sizes sizes, strides;
   std::int64_t offset = 0;  // elements, from the source's own
+  bool same = false;        // no view: what eager returns is the source itself
 };
 
 /// Host arithmetic on numbers and sizes.

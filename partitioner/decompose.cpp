@@ -204,9 +204,38 @@ class Decomposer {
       results = builder_.calls(here.row->op, std::move(args));
     }
     FXF_CHECK(results.size() >= original.outputs.size(), NotImplemented, "{}: {} results, {} expected", here.name, results.size(), original.outputs.size());
+    if (here.row->kind == ir::OpKind::Composite) keep_apart(here, before, results);
     if (here.row->kind == ir::OpKind::Composite || here.row->strides == "like_self") set_strides(here, before, results);
     for (std::size_t i = 0; i < original.outputs.size(); ++i) values_[original.outputs[i]] = results[i];
     builder_.set_node(nullptr);
+  }
+
+  /// Whether a value was there before the node, or is a view of one that was.
+  bool is_older(ValueId value, ValueId before) const {
+    while (value >= before) {
+      const ir::Node& node = out_.node(out_.value(value).producer);
+      if (node.row->kind != ir::OpKind::View || node.row->op == "flip") return false;
+      value = ir::arg(node, "self").value();
+    }
+    return true;
+  }
+
+  /// A result that comes down to a value which was there: what eager returns is a view of it, or a copy, or (rule "own") the
+  /// same tensor.
+  void keep_apart(const ir::Node& here, ValueId before, std::vector<ValueId>& results) {
+    const std::string& rule = here.row->strides;
+    if (rule == "own") return;
+    for (ValueId& result : results) {
+      if (result == ir::kNoValue || !is_older(result, before)) continue;
+      const ir::TensorMeta meta = out_.meta(result);
+      if (rule != "view") {
+        result = builder_.call("cast", {builder_.ref(result), meta.dtype});
+        if (rule == "copy") out_.values[result].meta->strides = ir::contiguous_strides(meta.sizes);
+      } else if (result < before) {
+        result = builder_.call("reshape", {builder_.ref(result), list_attr(meta.sizes)});
+        out_.values[result].meta->strides = meta.strides;
+      }
+    }
   }
 
   void set_strides(const ir::Node& here, ValueId before, const std::vector<ValueId>& results) {

@@ -193,7 +193,15 @@ Values unbind(B& b) {
   return out;
 }
 
-Values alias(B& b) { return {b.tensor("self")}; }
+Values same(B& b) { return {b.tensor("self")}; }
+
+/// The view of a row `NAME_copy` that copies: the row NAME, on the same arguments.
+Values copied_view(B& b) {
+  const std::string& op = b.node().row->op;
+  std::vector<Attr> args;
+  for (const std::string& param : b.node().row->params) args.push_back(b.arg(param));
+  return b.calls(op.substr(0, op.size() - std::string_view("_copy").size()), std::move(args));
+}
 
 /// A copy: a cast to the same dtype, which simplify never drops when its layout differs.
 Values clone(B& b) {
@@ -224,7 +232,7 @@ const DecompositionTable& view_decompositions() {
       {"transpose", transpose}, {"t", t},           {"mT", matrix_t},     {"movedim", movedim},     {"unsqueeze", unsqueeze}, {"squeeze", squeeze},
       {"flatten", flatten},     {"unflatten", unflatten}, {"expand_as", expand_as}, {"view_as", view_as}, {"broadcast_in_dim", broadcast_in_dim},
       {"select", select},       {"narrow", narrow}, {"split", split},     {"split_with_sizes", split_with_sizes}, {"chunk", chunk}, {"unbind", unbind},
-      {"alias", alias},         {"clone", clone},   {"dropout_off", dropout_off}, {"native_dropout_off", dropout_off}};
+      {"same", same},           {"copied_view", copied_view}, {"clone", clone},   {"dropout_off", dropout_off}, {"native_dropout_off", dropout_off}};
   return table;
 }
 

@@ -1,5 +1,5 @@
 // Clean-up of a canonical graph: repeated nodes once, casts and views that change nothing gone, dead nodes gone. A value that
-// is an output keeps its meta.
+// is an output keeps its meta. What eager has in two memories and a caller can see stays two values.
 
 #include <map>
 #include <set>
@@ -35,6 +35,26 @@ std::vector<bool> alive_nodes(const ir::Graph& graph) {
   return alive;
 }
 
+bool is_memory_view(const ir::Node& node) { return node.row->kind == ir::OpKind::View && node.row->op != "flip"; }
+
+/// By value: whether it or a view of it is an output.
+std::vector<bool> seen_outside(const ir::Graph& graph, const std::vector<bool>& is_output) {
+  std::vector<bool> seen = is_output;
+  for (std::size_t id = graph.nodes.size(); id-- > 0;) {
+    const ir::Node& node = graph.nodes[id];
+    if (is_memory_view(node) && seen[node.outputs[0]]) seen[ir::arg(node, "self").value()] = true;
+  }
+  return seen;
+}
+
+/// The value whose memory a view reads, or the value itself.
+ValueId memory_root(const ir::Graph& graph, ValueId value) {
+  for (ir::NodeId id = graph.value(value).producer; id != ir::kNoNode && is_memory_view(graph.node(id)); id = graph.value(value).producer) {
+    value = ir::arg(graph.node(id), "self").value();
+  }
+  return value;
+}
+
 /// The value a node stands for without doing anything: a view to the same sizes, a cast to the same dtype and layout.
 std::optional<ValueId> no_op(const ir::Graph& out, const ir::Node& node, const ir::TensorMeta& result) {
   if (node.row->kind == ir::OpKind::Cast) {
@@ -53,57 +73,95 @@ std::optional<ValueId> no_op(const ir::Graph& out, const ir::Node& node, const i
   return self;
 }
 
-}  // namespace
-
-ir::Graph simplify(const ir::Graph& canonical) {
-  ir::Graph out;
-  out.name = canonical.name;
-  std::vector<ValueId> names(canonical.values.size(), ir::kNoValue);
-  for (ValueId input : canonical.inputs) {
-    const ir::Value& value = canonical.value(input);
-    names[input] = out.add_input(value.name, value.meta, value.kind);
-  }
-  std::vector<bool> is_output(canonical.values.size(), false);
-  for (const Attr& output : canonical.outputs) {
-    if (output.is_value()) is_output[output.value()] = true;
-  }
-  const std::vector<bool> alive = alive_nodes(canonical);
-  std::map<std::string, ir::NodeId> seen;
-  std::set<ValueId> returned;  // values of the new graph that are outputs
-  for (std::size_t id = 0; id < canonical.nodes.size(); ++id) {
-    if (!alive[id]) continue;
-    ir::Node node = canonical.nodes[id];
-    for (Attr& attr : node.args) attr = renamed(attr, names);
-    const bool output = is_output[node.outputs[0]];
-    const ir::TensorMeta& result = canonical.meta(canonical.nodes[id].outputs[0]);
-    if (const auto same = no_op(out, node, result); same && (!output || out.meta(*same) == result)) {
-      names[canonical.nodes[id].outputs[0]] = *same;
-      continue;
+class Simplifier {
+ public:
+  explicit Simplifier(const ir::Graph& canonical) : in_(canonical), names_(canonical.values.size(), ir::kNoValue), is_output_(canonical.values.size(), false) {
+    for (const Attr& output : in_.outputs) {
+      if (output.is_value()) is_output_[output.value()] = true;
     }
-    std::string key = node.target;
-    for (const Attr& attr : node.args) key += "|" + ir::print(attr, nullptr);
-    if (const auto found = seen.find(key); found != seen.end()) {
-      const std::vector<ValueId>& kept = out.nodes[found->second].outputs;
-      // Equal nodes may differ in the strides they were given: an output keeps its own. Two outputs are two tensors.
-      if (!output || (out.meta(kept[0]) == result && returned.count(kept[0]) == 0)) {
-        if (output) returned.insert(kept.begin(), kept.end());
-        for (std::size_t i = 0; i < kept.size(); ++i) names[canonical.nodes[id].outputs[i]] = kept[i];
-        continue;
+    seen_ = seen_outside(in_, is_output_);
+  }
+
+  ir::Graph run() {
+    out_.name = in_.name;
+    for (ValueId input : in_.inputs) {
+      const ir::Value& value = in_.value(input);
+      names_[input] = out_.add_input(value.name, value.meta, value.kind);
+      claim(names_[input]);
+    }
+    const std::vector<bool> alive = alive_nodes(in_);
+    for (std::size_t id = 0; id < in_.nodes.size(); ++id) {
+      if (alive[id]) node(in_.nodes[id]);
+    }
+    for (const Attr& output : in_.outputs) out_.outputs.push_back(renamed(output, names_));
+    return std::move(out_);
+  }
+
+ private:
+  /// The caller sees this value of the new graph: a second one that it sees may not be the same.
+  void claim(ValueId value) {
+    returned_.insert(value);
+    memories_.insert(memory_root(out_, value));
+  }
+
+  /// Whether `value` of the new graph may be what `result` is to the caller.
+  bool may_stand(ValueId value, ValueId result, bool view) const {
+    if (view) return !is_output_[result] || returned_.count(value) == 0;
+    return !seen_[result] || memories_.count(memory_root(out_, value)) == 0;
+  }
+
+  void stand_in(ValueId value, ValueId result) {
+    names_[result] = value;
+    if (is_output_[result]) claim(value);
+    else if (seen_[result]) memories_.insert(memory_root(out_, value));
+  }
+
+  void node(const ir::Node& original) {
+    ir::Node made = original;
+    for (Attr& attr : made.args) attr = renamed(attr, names_);
+    const ValueId first = original.outputs[0];
+    const ir::TensorMeta& result = in_.meta(first);
+    const bool view = is_memory_view(original);
+    if (const auto same = no_op(out_, made, result); same && (!is_output_[first] || out_.meta(*same) == result) && may_stand(*same, first, view)) {
+      return stand_in(*same, first);
+    }
+    std::string key = made.target;
+    for (const Attr& attr : made.args) key += "|" + ir::print(attr, nullptr);
+    if (const auto found = known_.find(key); found != known_.end()) {
+      const std::vector<ValueId>& kept = out_.nodes[found->second].outputs;
+      // Equal nodes may differ in the strides they were given: an output keeps its own.
+      bool stands = !is_output_[first] || out_.meta(kept[0]) == result;
+      for (std::size_t i = 0; i < kept.size(); ++i) stands = stands && may_stand(kept[i], original.outputs[i], view);
+      if (stands) {
+        for (std::size_t i = 0; i < kept.size(); ++i) stand_in(kept[i], original.outputs[i]);
+        return;
       }
     }
-    const std::vector<ValueId> outputs = node.outputs;
-    const ir::NodeId made = out.add_node(std::move(node), outputs.size());
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const ValueId fresh = out.nodes[made].outputs[i];
-      out.values[fresh].meta = canonical.value(outputs[i]).meta;
-      out.values[fresh].name = canonical.value(outputs[i]).name;
-      names[outputs[i]] = fresh;
-      if (is_output[outputs[i]]) returned.insert(fresh);
-    }
-    seen.emplace(std::move(key), made);
+    known_.emplace(std::move(key), add(std::move(made), original));
   }
-  for (const Attr& output : canonical.outputs) out.outputs.push_back(renamed(output, names));
-  return out;
-}
+
+  ir::NodeId add(ir::Node made, const ir::Node& original) {
+    const ir::NodeId id = out_.add_node(std::move(made), original.outputs.size());
+    for (std::size_t i = 0; i < original.outputs.size(); ++i) {
+      const ValueId fresh = out_.nodes[id].outputs[i];
+      out_.values[fresh].meta = in_.value(original.outputs[i]).meta;
+      out_.values[fresh].name = in_.value(original.outputs[i]).name;
+      stand_in(fresh, original.outputs[i]);
+    }
+    return id;
+  }
+
+  const ir::Graph& in_;
+  ir::Graph out_;
+  std::vector<ValueId> names_;  // by value: the one of the new graph
+  std::vector<bool> is_output_, seen_;
+  std::map<std::string, ir::NodeId> known_;
+  std::set<ValueId> returned_;  // values of the new graph that are inputs or outputs
+  std::set<ValueId> memories_;  // those that they are memory of
+};
+
+}  // namespace
+
+ir::Graph simplify(const ir::Graph& canonical) { return Simplifier(canonical).run(); }
 
 }  // namespace fxfuser::partitioner
