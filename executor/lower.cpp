@@ -7,6 +7,7 @@
 #include "executor/twins.h"
 #include "partitioner/decompose.h"
 #include "partitioner/ir/error.h"
+#include "partitioner/random.h"
 
 namespace fxfuser::executor {
 
@@ -15,7 +16,7 @@ using partitioner::Partition;
 LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   LoweredGraph out;
-  out.graph = std::move(graph);
+  out.graph = options.fused_rng ? partitioner::with_seeds(std::move(graph), session.ops) : std::move(graph);
   session.ops.bind(out.graph);
   out.support = session.capability.classify_all(out.graph, options.skip_ops);
   if (options.mode == Mode::Aten) {
