@@ -64,4 +64,14 @@ OptionsPointer options_of(PyObject* executor, PyObject* parameters) {
   return options;
 }
 
+namespace {
+
+thread_local const OptionsPointer* running = nullptr;
+
+}  // namespace
+
+RunningOptions::RunningOptions(const OptionsPointer& options) : before_(running) { running = &options; }
+RunningOptions::~RunningOptions() { running = before_; }
+OptionsPointer RunningOptions::current() { return running == nullptr ? nullptr : *running; }
+
 }  // namespace fxfuser::bindings

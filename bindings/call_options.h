@@ -17,4 +17,19 @@ using OptionsPointer = std::shared_ptr<const executor::Options>;
 /// Error(Type) for what can't be used.
 OptionsPointer options_of(PyObject* executor, PyObject* parameters);
 
+/// While it lives, calls that this thread makes on behalf of the running one have its options.
+class RunningOptions {
+ public:
+  explicit RunningOptions(const OptionsPointer& options);
+  ~RunningOptions();
+  RunningOptions(const RunningOptions&) = delete;
+  RunningOptions& operator=(const RunningOptions&) = delete;
+
+  /// The options of the call that runs on this thread; null where none does.
+  static OptionsPointer current();
+
+ private:
+  const OptionsPointer* before_;
+};
+
 }  // namespace fxfuser::bindings

@@ -163,6 +163,7 @@ std::shared_ptr<Handle> handle_of(PyObject* module) {
 py::object execute_call(const Call& call) {
   const OptionsPointer held_options = call.options != nullptr ? call.options : options_of(call.executor, call.parameters);
   const executor::Options& options = *held_options;
+  const RunningOptions running(held_options);
   if (options.mode == executor::Mode::Aten) {
     // Named-tuple nodes don't run as they are; everything else is the module itself.
     return py::module_::import("fxfuser.calls").attr("run_aten")(py::handle(call.module), tuple_of(call.args, call.count),
@@ -269,7 +270,8 @@ PyObject* execute_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs, P
   return run_call(call);
 }
 
-/// execute_boxed(gm, inputs, executor_parameters): takes the inputs out of the list; each is let go of after its last use.
+/// execute_boxed(gm, inputs, executor_parameters): takes the inputs out of the list; each is let go of after its last use. Without
+/// parameters it has the options of the call that it is a part of.
 PyObject* boxed_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   HANDLE_TH_ERRORS
   if (nargs != 3 || !PyList_CheckExact(args[1])) {
@@ -283,6 +285,7 @@ PyObject* boxed_fastcall(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   call.args = PySequence_Fast_ITEMS(inputs.ptr());
   call.count = PyTuple_GET_SIZE(inputs.ptr());
   call.parameters = args[2] == Py_None ? nullptr : args[2];
+  if (call.parameters == nullptr) call.options = RunningOptions::current();
   call.from_compiler = true;
   call.given = &inputs;
   return run_call(call);

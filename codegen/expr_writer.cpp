@@ -50,6 +50,8 @@ std::string converted(const std::string& text, DType from, DType to) {
   const std::string type = register_type(to);
   if (register_type(from) == type) return text;
   if (to == DType::Bool) return "(" + text + " != 0)";
+  // A conversion of a bool keeps g++ 12 from making vectors; a choice does not.
+  if (from == DType::Bool && ir::is_floating(to)) return fmt::format("({} ? {} : {})", text, float_literal(1, to), float_literal(0, to));
   // A float that does not fit a small integer wraps, as in eager; straight conversion would be undefined.
   if (ir::is_floating(from) && to == DType::UInt8) return "(" + type + ")(long long)" + text;
   if (ir::is_floating(from) && (to == DType::Int8 || to == DType::Int16)) return "(" + type + ")(int)" + text;
@@ -82,10 +84,20 @@ std::string token_text(const std::string& token, DType compute) {
   return token;
 }
 
-/// The compiled row expression with its holes filled, numbers printed in the compute type.
-std::string fill(const ir::Expr& pieces, DType compute, const Hole& hole) {
+constexpr std::string_view kRandomBits = "random_bits";
+
+/// The compiled row expression with its holes filled, numbers printed in the compute type. `kept_words` is what random_bits gets
+/// before its own arguments.
+std::string fill(const ir::Expr& pieces, DType compute, const Hole& hole, const std::string& kept_words = "") {
   std::string text;
+  bool opens = false;  // the parenthesis of random_bits is next
   for (const ir::ExprPiece& piece : pieces) {
+    if (opens) {
+      text += "(" + kept_words + ", ";
+      opens = false;
+      continue;
+    }
+    opens = piece.kind == ir::ExprPiece::Kind::Text && piece.text == kRandomBits && !kept_words.empty();
     switch (piece.kind) {
       case ir::ExprPiece::Kind::Hole: text += hole(piece.text); break;
       case ir::ExprPiece::Kind::Text: text += token_text(piece.text, compute); break;
@@ -126,7 +138,7 @@ std::string compute_text(const Fusion& fusion, const Expr& expr, Target target, 
     const ir::Attr* number = attr_of(expr, param);
     FXF_ASSERT(number != nullptr, "{} has no number for {}", expr.row->op, param);
     return literal(*number, expr.compute);
-  });
+  }, names.kept_words);
   // The C type of an integer expression is at least int: the register type wraps it.
   const std::string type = register_type(expr.dtype);
   if (expr.dtype == DType::Bool) return text;
@@ -170,6 +182,12 @@ std::string literal(const ir::Attr& number, DType dtype) {
   if (dtype == DType::Bool) return number.as_double() != 0 ? "true" : "false";
   if (const auto* real = std::get_if<double>(&number.v)) return int_literal(static_cast<std::int64_t>(*real), dtype);
   return int_literal(number.as_int(), dtype);
+}
+
+bool is_random(const Expr& expr) {
+  if (expr.kind != ExprKind::Compute) return false;
+  const auto draws = [](const ir::ExprPiece& piece) { return piece.kind == ir::ExprPiece::Kind::Text && piece.text == kRandomBits; };
+  return std::any_of(expr.row->expr_cuda.begin(), expr.row->expr_cuda.end(), draws);
 }
 
 std::string comment_of(const Expr& expr) { return expr.row == nullptr ? "" : "  // " + expr.row->op; }

@@ -20,8 +20,11 @@ struct ExprNames {
   std::function<std::string(const Affine&)> affine;           // text of an affine form at the current point
   std::function<std::string(const Bound&)> bound;             // text of "low <= form < high" at the current point
   bool narrow = false;                                        // only a rounding to 16 bits sees the result (CUDA)
+  std::string kept_words;                                     // where a thread keeps the last random words of this expression (CUDA)
 };
 
+/// Does a Compute draw random bits?
+bool is_random(const Expr& expr);
 /// "  // mul" after a statement, or nothing. The op and never the node: equal layers must have equal text, to compile once.
 std::string comment_of(const Expr& expr);
 /// Right-hand side of one Compute/Cast/Select/Index/Number expression. Operands are converted to the compute dtype's

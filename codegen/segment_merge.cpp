@@ -42,9 +42,28 @@ class Merger {
       if (!groups_[pair.a].alive || !groups_[pair.b].alive) continue;
       if (const GroupId id = try_merge(pair.a, pair.b); id != kNoGroup) push_pairs(id);
     }
+    join_single_numbers();
   }
 
  private:
+  bool makes_numbers(GroupId id) const {
+    const Group& group = groups_[id];
+    const auto is_number = [&](ir::ValueId value) { return units_.graph.meta(value).sizes.empty(); };
+    return group.alive && group.space == 1 && std::all_of(group.stores.begin(), group.stores.end(), is_number) &&
+           std::all_of(group.units.begin(), group.units.end(), [&](UnitId unit) { return units_.all[unit].pointwise; });
+  }
+
+  /// Groups that make single numbers have nothing in common but what they cost, a launch each.
+  void join_single_numbers() {
+    GroupId last = kNoGroup;
+    const GroupId end = groups_.count();
+    for (GroupId id = 0; id < end; ++id) {
+      if (!makes_numbers(id)) continue;
+      const GroupId joined = last == kNoGroup ? kNoGroup : try_merge(last, id);
+      last = joined == kNoGroup ? id : joined;
+    }
+  }
+
   void push_pairs(GroupId id) {
     const Group& group = groups_[id];
     for (const GroupId other : group.before) push(id, other);

@@ -95,6 +95,7 @@ void compare_options(const Options& before, const Options& now, Differences& out
   out.compare(none, "option on_error", number(before.on_error), number(now.on_error));
   out.compare(none, "option cuda_graph", before.cuda_graph, now.cuda_graph);
   out.compare(none, "option deterministic", before.deterministic, now.deterministic);
+  out.compare(none, "option fused_rng", before.fused_rng, now.fused_rng);
   out.compare(none, "option skip_ops", listed_words(before.skip_ops), listed_words(now.skip_ops));
   out.compare(none, "option dump", listed_words(before.dump), listed_words(now.dump));
 }

@@ -7,6 +7,7 @@
 #include "executor/twins.h"
 #include "partitioner/decompose.h"
 #include "partitioner/ir/error.h"
+#include "partitioner/random.h"
 
 namespace fxfuser::executor {
 
@@ -15,7 +16,7 @@ using partitioner::Partition;
 LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   LoweredGraph out;
-  out.graph = std::move(graph);
+  out.graph = options.fused_rng ? partitioner::with_seeds(std::move(graph), session.ops) : std::move(graph);
   session.ops.bind(out.graph);
   out.support = session.capability.classify_all(out.graph, options.skip_ops);
   if (options.mode == Mode::Aten) {
@@ -25,6 +26,7 @@ LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   partitioner::PartitionOptions pruning;
   pruning.allow_single_op = options.allow_single_op_fusion || options.mode == Mode::Strict;
   for (partitioner::Pruned& pruned : partitioner::prune(out.graph, out.partitions, pruning)) out.support[pruned.node].refusal = std::move(pruned.reason);
+  join_equal_numbers(out.graph, out.partitions);
   out.partition_of.assign(out.graph.nodes.size(), -1);
   for (std::size_t p = 0; p < out.partitions.size(); ++p) {
     for (ir::NodeId id : out.partitions[p].nodes) out.partition_of[id] = static_cast<std::int32_t>(p);

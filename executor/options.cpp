@@ -71,6 +71,8 @@ const std::vector<OptionRow>& option_rows() {
          o.options.dump = std::move(read.words);
          o.warnings.insert(o.warnings.end(), read.notes.begin(), read.notes.end());
        }},
+      {{"fused_rng", "bool", "False", "True draws a seed a call from the default generator and makes random numbers in the kernels (Philox), not eager's stream"},
+       [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.fused_rng = as_flag(k, v); }},
       {{"host_memory", "int", "256", "MiB of memory of large CPU outputs that died that are kept for later ones, for a second; 0 leaves all to PyTorch's allocator"},
        [](ParsedOptions& o, const std::string& k, const Attr& v) { o.options.host_memory = as_count(k, v, 1 << 20); }},
       {{"on_error", "str", "fallback", "'fallback' sends a fusion that can't be made to ATen with a reason, 'raise' raises it"},

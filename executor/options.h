@@ -26,6 +26,7 @@ struct Options {
   OnError on_error = OnError::Fallback;
   bool cuda_graph = false;
   bool deterministic = false;
+  bool fused_rng = false;  // random ops draw from a seed a call, in kernels
   std::int64_t host_memory = 256;  // MiB of CPU outputs that died, kept for later ones; 0: they come from PyTorch's allocator
   bool fma = true;  // false: a product and a sum are rounded each (from the environment)
   std::set<std::string> skip_ops;

@@ -149,7 +149,7 @@ namespace {
 
 /// What of an input decides a class.
 std::string class_key(const Options& options, std::span<const c10::IValue> inputs) {
-  std::string key = fmt::format("{}{}{}", static_cast<int>(options.mode), options.allow_single_op_fusion, static_cast<int>(options.rounding));
+  std::string key = fmt::format("{}{}{}{}", static_cast<int>(options.mode), options.allow_single_op_fusion, options.fused_rng, static_cast<int>(options.rounding));
   for (const std::string& op : options.skip_ops) key += "-" + op;
   for (const c10::IValue& input : inputs) {
     if (!input.isTensor()) {
@@ -329,7 +329,7 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   if (call.options.compile == CompilePolicy::Async && !held->prepared) return run_meanwhile(held, call);
   Discovery discovery(session_, *held->lowered, held->failed, call.options);
   if (miss != "sizes" && call.options.compile == CompilePolicy::Sync) discovery.prefetch();
-  Slots slots = frame(call.inputs, graph_.values.size());
+  Slots slots = frame(call.inputs, held->lowered->graph.values.size());
   Plan plan = settled(slots, call.counters, [&] { return discovery.run(slots, 0, call.counters); });
   tell_failures(*held, result);
   collect(plan.outputs, slots, call.outputs);

@@ -16,7 +16,7 @@ bool is_input_check(const Step& step) { return step.name == kInputGuards && std:
 }  // namespace
 
 std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> ProgramImpl::last_units(const LoweredGraph& lowered, const Plan& plan) const {
-  std::vector<std::optional<std::uint32_t>> last(graph_.values.size(), 0);
+  std::vector<std::optional<std::uint32_t>> last(lowered.graph.values.size(), 0);
   const auto reads = [&](ir::NodeId node, std::size_t unit) {
     ir::for_each_value(lowered.graph.node(node).args, [&](ir::ValueId value) { last.at(value) = static_cast<std::uint32_t>(unit); });
   };

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "executor/boxed_kernels.h"
+#include "executor/random_ops.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::executor {
@@ -64,6 +65,7 @@ void define_helpers() {
       "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) "
       "-> (Tensor, Tensor, Tensor)",
       &native_batch_norm);
+  define_random_ops(*library);
   library->def("var_mean(Tensor self, int[1]? dims=None, Scalar? correction=None, bool? keepdim=None, bool? unbiased=None) -> (Tensor, Tensor)", &var_mean);
 }
 

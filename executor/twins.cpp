@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -58,6 +61,51 @@ std::vector<std::uint32_t> twins_of(const ir::Graph& graph, const std::vector<pa
   std::vector<std::uint32_t> twins;
   for (std::uint32_t p = 0; p < partitions.size(); ++p) twins.push_back(first.emplace(StructureText(graph).of(partitions[p]), p).first->second);
   return twins;
+}
+
+namespace {
+
+/// Does a partition make single numbers of single numbers that the caller gave, at whatever time?
+bool is_free_number(const ir::Graph& graph, const partitioner::Partition& partition) {
+  const auto is_number = [&](ir::ValueId value) {
+    const ir::Value& info = graph.value(value);
+    return info.kind == ir::ValueKind::Tensor && info.meta && info.meta->sizes.empty();
+  };
+  return std::all_of(partition.inputs.begin(), partition.inputs.end(), [&](ir::ValueId value) { return is_number(value) && graph.value(value).producer == ir::kNoNode; }) &&
+         std::all_of(partition.nodes.begin(), partition.nodes.end(), [&](ir::NodeId id) {
+           const ir::Node& node = graph.node(id);
+           return node.after.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), is_number);
+         });
+}
+
+std::string dtypes_of(const ir::Graph& graph, const partitioner::Partition& partition) {
+  std::string text;
+  for (ir::ValueId input : partition.inputs) text += std::string(ir::name(graph.value(input).meta->dtype)) + " ";
+  return text;
+}
+
+}  // namespace
+
+void join_equal_numbers(const ir::Graph& graph, std::vector<partitioner::Partition>& partitions) {
+  const std::vector<std::uint32_t> twins = twins_of(graph, partitions);
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t> first;  // by twin and dtypes
+  std::set<std::size_t> grown;
+  for (std::size_t p = 0; p < partitions.size(); ++p) {
+    if (!is_free_number(graph, partitions[p])) continue;
+    const std::size_t home = first.emplace(std::pair(twins[p], dtypes_of(graph, partitions[p])), p).first->second;
+    if (home == p) continue;
+    std::vector<ir::NodeId>& nodes = partitions[home].nodes;
+    nodes.insert(nodes.end(), partitions[p].nodes.begin(), partitions[p].nodes.end());
+    partitions[p].nodes.clear();
+    grown.insert(home);
+  }
+  if (grown.empty()) return;
+  const std::vector<std::vector<ir::NodeId>> users = ir::users_of(graph);
+  for (const std::size_t p : grown) {
+    std::sort(partitions[p].nodes.begin(), partitions[p].nodes.end());
+    partitioner::set_borders(graph, users, partitions[p]);
+  }
+  std::erase_if(partitions, [](const auto& partition) { return partition.nodes.empty(); });
 }
 
 }  // namespace fxfuser::executor

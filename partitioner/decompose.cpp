@@ -107,7 +107,7 @@ Decomposition find_decomposition(std::string_view via) {
   static const std::unordered_map<std::string_view, Decomposition> all = [] {
     std::unordered_map<std::string_view, Decomposition> out;
     for (const DecompositionTable* table : {&view_decompositions(), &pointwise_decompositions(), &reduction_decompositions(), &norm_decompositions(), &norm_backward_decompositions(),
-                                            &softmax_decompositions(), &loss_decompositions(), &read_decompositions()}) {
+                                            &softmax_decompositions(), &loss_decompositions(), &read_decompositions(), &random_decompositions()}) {
       for (const auto& [name, function] : *table) out.emplace(name, function);
     }
     return out;

@@ -90,5 +90,6 @@ const DecompositionTable& norm_backward_decompositions();
 const DecompositionTable& softmax_decompositions();
 const DecompositionTable& loss_decompositions();
 const DecompositionTable& read_decompositions();
+const DecompositionTable& random_decompositions();
 
 }  // namespace fxfuser::partitioner

@@ -118,6 +118,10 @@ std::string CudaWriter::right_side(std::uint32_t id) {
   names.affine = [&](const Affine& form) { return params.affine(form, role, index_name); };
   names.bound = [&](const Bound& each) { return bound(each, role + "_bound" + std::to_string(bounds++)); };
   names.narrow = narrow_[id];
+  if (is_random(expr)) {
+    names.kept_words = "words" + std::to_string(id);
+    random_.insert(id);
+  }
   return expression_text(fusion, id, Target::Cuda, names);
 }
 
@@ -220,6 +224,8 @@ void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, st
   const std::string bounds = suffix.empty() && schedule.min_blocks > 0 ? fmt::format("{}, {}", threads, schedule.min_blocks) : fmt::to_string(threads);
   head.begin(fmt::format("FXF_KERNEL({}) {}{}(const FXF_PARAM Params p)", bounds, kEntryName, suffix));
   params.declare(head);
+  for (std::uint32_t id : random_) head.linef("fxf_random words{};", id);
+  random_.clear();
   std::string text = head.text(), line;
   for (char c : body.text()) {
     line += c;

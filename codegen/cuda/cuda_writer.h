@@ -3,6 +3,7 @@
 // the decomposition of linear indices, and the folds across threads. An emitter owns loops and thread mapping.
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,7 @@ class CudaWriter {
 
  private:
   std::vector<bool> narrow_;
+  std::set<std::uint32_t> random_;  // expressions of this entry that draw random bits
 };
 
 void emit_cuda_pointwise(CudaWriter& writer, KernelSource& source);

@@ -22,6 +22,12 @@ const std::vector<std::string_view>& binary_functions() {
   return names;
 }
 
+int arity_of(std::string_view function) {
+  if (function == "random_bits") return 3;
+  const auto& binary = binary_functions();
+  return std::find(binary.begin(), binary.end(), function) != binary.end() ? 2 : 1;
+}
+
 bool contains(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -198,7 +204,7 @@ class Checker {
       ++count;
     } while (accept(","));
     expect(")");
-    const int arity = contains(binary_functions(), function) ? 2 : 1;
+    const int arity = arity_of(function);
     if (count != arity) fail(fmt::format("{} takes {} argument{}, not {},", function, arity, arity == 1 ? "" : "s", count));
   }
 
@@ -216,7 +222,7 @@ const std::vector<std::string_view>& prelude_functions() {
       "cosh", "digamma",   "div_floor", "div_trunc", "erf", "erfc", "erfinv", "exp",  "exp2",      "expm1",     "floor",
       "fmax", "fmin",      "fmod",  "frac",    "hypot", "isfinite", "isinf", "isnan", "lgamma",   "log",       "log10",
       "log1p", "log2",     "max",   "min", "narrow_div", "narrow_exp", "narrow_exp2", "narrow_gelu",
-      "narrow_gelu_slope", "narrow_sigmoid", "narrow_sqrt", "nextafter", "pow", "remainder", "rint", "rsqrt",  "shl",       "shr",
+      "narrow_gelu_slope", "narrow_sigmoid", "narrow_sqrt", "nextafter", "pow", "random_bits", "remainder", "rint", "rsqrt",  "shl",       "shr",
       "sigmoid", "sign",   "signbit", "sin",   "sinh",  "sqrt",   "tan",    "tanh",  "trunc"};
   return names;
 }

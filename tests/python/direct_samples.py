@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import fxfuser
 import torch
 import torch.fx
 from samples import Sample
@@ -91,7 +92,19 @@ def _batch_norm(m: Maker) -> tuple[Any, ...]:
     return m.t(2, 3, 4), m.t(3), m.t(3), m.t(3), m.positive(3)
 
 
+SEED = torch.tensor(0x299F31D0A4093822)
+SEEDED: list[tuple[str, Arguments]] = [
+    ("fxfuser.random_bits.default", lambda m: (SEED, 3, [4, 7])),
+    ("fxfuser.random_bits.default", lambda m: (SEED, (1 << 32) + 1, [2, 3, 5])),
+    ("fxfuser.seeded_bernoulli.p", lambda m: (m.t(), 0.3, None, SEED, 4)),
+    ("fxfuser.seeded_dropout.default", lambda m: (m.t(), 0.5, True, SEED, 5)),
+    ("fxfuser.seeded_native_dropout.default", lambda m: (m.t(3, 4, 5).transpose(0, 1), 0.25, None, SEED, 6)),
+    ("fxfuser.seeded_rand.default", lambda m: ([4, 7], m.dtype, None, None, None, SEED, 7)),
+    ("fxfuser.seeded_rand_like.default", lambda m: (m.t(), None, None, None, None, None, SEED, 8)),
+    ("fxfuser.seeded_uniform.default", lambda m: (m.t(), -2.0, 3.0, None, SEED, 9)),
+]
 TABLE: list[tuple[str, Arguments]] = [
+    *SEEDED,
     *((f"prims.{name}.default", _one) for name in _UNARY_PRIMS),
     *((f"prims.{name}.default", _two) for name in _BINARY_PRIMS),
     *((f"aten.{name}.default", _one) for name in _UNARY_ATEN if hasattr(torch.ops.aten, name)),
@@ -198,6 +211,7 @@ FACTORIES: list[tuple[str, Arguments]] = [
 
 def _overload(target: str) -> Any:
     space, name, overload = target.split(".")
+    fxfuser._C.load()  # defines its own ops
     return getattr(getattr(getattr(torch.ops, space), name, None), overload, None)
 
 

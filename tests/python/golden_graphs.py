@@ -21,6 +21,7 @@ GRAPHS: dict[str, Graph] = {
     "pointwise": (lambda x, y: torch.sigmoid(x) * y + 1, (_t(128, 1024), _t(128, 1024))),
     "pointwise_bfloat16": (lambda x, b: F.gelu(x + b), (_t(64, 256, dtype=torch.bfloat16), _t(256, dtype=torch.bfloat16))),
     "pointwise_strided": (lambda x: x[::2, 1:] * 2, (_t(12, 11),)),
+    "dropout": (lambda x, s: torch.ops.fxfuser.seeded_native_dropout(x, 0.1, True, s, 3)[0] * 2, (_t(4096, 1024), torch.zeros((), dtype=torch.int64))),
     "layer_norm_residual": (lambda x, r, w, b: F.layer_norm(x + r, (768,), w, b), (_t(512, 768), _t(512, 768), _t(768), _t(768))),
     "row_columns": (lambda x, w: (torch.softmax(x, -1) * w, torch.softmax(x, -1).sum(0)), (_t(8192, 1024), _t(1024))),
     "softmax_long": (lambda x: torch.softmax(x, -1), (_t(4096, 40000),)),

@@ -11,6 +11,7 @@ import pytest
 import torch
 from numerics import check_close
 from torch._higher_order_ops import scan, while_loop
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 Launches = Callable[[], int]
@@ -121,7 +122,6 @@ def test_a_function_with_its_own_backward(launches: Launches) -> None:
 
 def test_bodies_of_a_module_of_ones_own_are_fused(launches: Launches) -> None:
     """The same for `execute` on a graph that holds a cond."""
-    from torch.fx.experimental.proxy_tensor import make_fx
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda t: torch.sin(t) * 2 + 1, lambda t: torch.cos(t) * 3 - 1, (x,))
@@ -132,3 +132,43 @@ def test_bodies_of_a_module_of_ones_own_are_fused(launches: Launches) -> None:
         before = launches()
         check_close(fxfuser.execute(gm, at), torch.sin(at) * 2 + 1 if at is x else torch.cos(at) * 3 - 1, "cond")
         assert launches() > before
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    return torch.exp(torch.cond(x.sum() > 0, lambda t: torch.sin(t) * 2 + 1, lambda t: torch.cos(t) * 3 - 1, (x,)))
+
+
+BODY_OPS = ["sin", "mul", "add", "cos", "sub"]
+
+
+@pytest.mark.parametrize("skipped, count", [([], 1), (BODY_OPS, 0)])
+def test_bodies_have_the_options_of_the_call(skipped: list[str], count: int, launches: Launches) -> None:
+    """A call without options after one with them has its own again."""
+    x = torch.rand(6, 4) + 0.123
+    options = {"skip_ops": ["sum", "gt", *skipped]}
+    expected = torch.exp(torch.sin(x) * 2 + 1)
+    check_close(compiled(branches, options=options)(x), expected, "cond")
+    assert launches() == 1 + count
+    gm = make_fx(branches, tracing_mode="symbolic")(x)
+    for parameters, more in ((options, 1 + count), (None, 3)):
+        before = launches()
+        check_close(fxfuser.execute(gm, x, executor_parameters=parameters), expected, "execute")
+        assert launches() - before == more
+
+
+def test_a_body_draws_by_the_options_of_the_call(launches: Launches) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda t: torch.nn.functional.dropout(t, 0.5) * 2, lambda t: t - 1, (x,))
+
+    x = torch.ones(40, 30)
+    eager, ours = [], []
+    for found, call in ((eager, compiled(function)), (ours, compiled(function, options={"fused_rng": True}))):
+        torch._dynamo.reset()
+        for _ in range(2):
+            torch.manual_seed(2)
+            found.append(call(x))
+    torch.manual_seed(2)
+    assert torch.equal(eager[0], function(x)) and torch.equal(eager[0], eager[1])
+    assert torch.equal(ours[0], ours[1]) and not torch.equal(ours[0], eager[0])
+    assert 0.4 < float((ours[0] == 0).double().mean()) < 0.6
+    assert launches() >= 4

@@ -145,3 +145,41 @@ def test_a_refused_node_takes_no_other_along() -> None:
     status = {row["target"]: row["status"] for row in fxfuser.explain(gm, *args).nodes()}
     assert status.pop("aten.index_select.default") == "aten"
     assert set(status.values()) == {"fused"}
+
+
+def test_equal_numbers_share_launches(launches: Callable[[], int]) -> None:
+    """Counters of two dtypes; thirty of one are more than a kernel takes. What is made of a result, or has a size, has a kernel of its own."""
+
+    def count(*counters: torch.Tensor) -> list[torch.Tensor]:
+        return [counter + 1 for counter in counters]
+
+    for number, kernels in ((5, 2), (30, 4)):
+        counters = [torch.tensor(at, dtype=torch.int64) for at in range(number)] + [torch.tensor(0.5 + at) for at in range(3)]
+        gm, before = make_fx(count)(*counters), launches()
+        assert fxfuser.execute(gm, *counters) == count(*counters)
+        assert launches() - before == kernels
+
+    def mixed(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return a + 1, b + 1, x + 1, torch.mm(x, x).sum() + 1
+
+    given, before = (torch.tensor(1.0), torch.tensor(2.0), torch.randn(3, 3)), launches()
+    torch.testing.assert_close(fxfuser.execute(make_fx(mixed)(*given), *given), mixed(*given))
+    assert launches() - before == 3
+
+
+def test_counters_are_written_in_order(launches: Callable[[], int]) -> None:
+    """A counter that is read by other work after it was raised, and one that is raised twice."""
+
+    def step(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        a.add_(1)
+        y = torch.mm(x, x) * a
+        b.add_(1)
+        a.add_(1)
+        return torch.mm(y, x) * b
+
+    ours, eager = ([torch.tensor(1.0), torch.tensor(5.0), torch.ones(3, 3)] for _ in range(2))
+    gm = make_fx(step)(*(t.clone() for t in ours))
+    for _ in range(2):
+        torch.testing.assert_close(fxfuser.execute(gm, *ours), step(*eager))
+        torch.testing.assert_close(ours, eager)
+    assert launches() >= 4

@@ -73,7 +73,7 @@ _CALLS_BODIES = frozenset(("cond", "while_loop", "scan", "invoke_subgraph"))
 
 
 class Body:
-    """A graph that a higher-order op calls, run like a graph of its own. It has no options but the defaults."""
+    """A graph that a higher-order op calls, run like a graph of its own, with the options of the call around it."""
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         self.gm = gm

@@ -12,6 +12,8 @@ from torch.utils._python_dispatch import _disable_current_modes, _get_current_di
 
 from fxfuser import _C
 
+OURS = frozenset(("fxfuser", "nvprims"))  # namespaces whose ops say in their schemas what they return
+
 
 class Boxed:
     """Runs a forward or backward graph. The program is made at the first call, and anew when it was dropped."""
@@ -43,7 +45,7 @@ def _bodies(graph: torch.fx.GraphModule) -> list[torch.fx.GraphModule]:
 
 def _is_builtin(target: Any) -> bool:
     if isinstance(target, torch._ops.OpOverload):
-        return bool(is_builtin(target))
+        return bool(is_builtin(target)) or target.namespace in OURS
     if isinstance(target, torch._ops.HigherOrderOperator):
         return type(target).__module__.startswith("torch.") and not target.name().startswith("triton")
     return True  # getitem and arithmetic on sizes

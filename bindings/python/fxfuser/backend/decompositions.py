@@ -13,6 +13,7 @@ from torch.ops import aten
 
 from fxfuser import _C
 from fxfuser.backend.openings import OWN
+from fxfuser.backend.random import seeded_forms
 
 # Packets that torch's own decompositions open into rows and nothing else, at no more work: a test opens each. Reads by several
 # indices, matmuls, convolutions, pools, attention, random ops and sums over a prefix stay with ATen.
@@ -30,7 +31,8 @@ def _opened() -> dict[Any, Callable[..., Any]]:
     return {overload: function for overload, function in torchs.items() if isinstance(overload, OpOverload) and not overload._schema.is_mutable} | OWN
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """The table for a trace that starts now: rows may be registered at run time."""
+def decompositions(fused_rng: bool = False) -> dict[Any, Callable[..., Any]]:
+    """The table for a trace that starts now: rows may be registered at run time. ``fused_rng`` gives random ops their seeded forms."""
     whole = {target for row in json.loads(_C.ops_json()) for target in row["targets"]}
-    return {overload: function for overload, function in _opened().items() if str(overload) not in whole}
+    opened = {overload: function for overload, function in _opened().items() if str(overload) not in whole}
+    return opened | seeded_forms() if fused_rng else opened

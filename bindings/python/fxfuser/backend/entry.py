@@ -13,6 +13,7 @@ from fxfuser import _C
 from fxfuser.backend.compiler import Boxed
 from fxfuser.backend.decompositions import decompositions
 from fxfuser.backend.partition_fn import PARTITIONS
+from fxfuser.backend.random import keeping_seeds
 
 # torch.compile's mode -> executor_parameters; a parameter that this build does not have is left out.
 MODES: dict[str, dict[str, Any]] = {
@@ -72,6 +73,8 @@ class Backend:
     def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], *, mode: str | None = None, options: dict[str, Any] | None = None) -> Callable[..., Any]:
         """Compiles one graph of Dynamo's; what it returns takes the graph's inputs."""
         parameters = parameters_of(mode, options)
+        fused_rng = bool(parameters.get("fused_rng"))
+        partition = partition_of(options)
 
         def compiler(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Boxed:
             return Boxed(graph, parameters)
@@ -80,8 +83,8 @@ class Backend:
             fw_compiler=compiler,
             bw_compiler=compiler,
             inference_compiler=compiler,
-            decompositions=decompositions(),
-            partition_fn=partition_of(options),
+            decompositions=decompositions(fused_rng),
+            partition_fn=keeping_seeds(partition) if fused_rng else partition,
             keep_inference_input_mutations=True,
         )(gm, inputs)
         return compiled

@@ -35,7 +35,7 @@ FREE_KINDS = frozenset(("pointwise", "view", "cast", "factory"))
 FREE_COMPOSITES = frozenset(
     """
     clamp clone contiguous div_mode full_like gelu gelu_backward masked_fill nan_to_num new_full new_ones new_zeros ones ones_like pow
-    pow_of_number scalar_tensor to_copy to_dtype tril triu where zeros zeros_like
+    pow_of_number random_bits scalar_tensor to_copy to_dtype tril triu where zeros zeros_like
     """.split()
 )
 UNBOUNDED = 1 << 60
