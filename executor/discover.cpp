@@ -177,9 +177,11 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters, bo
 }
 
 void Discovery::execute(Step step, Slots& slots, RunCounters& counters) {
+  const AllocationWatch watch;
   const bool done = run_step(step, slots, counters);
   FXF_ASSERT(done, "a step's own guard fails where it was made");
-  memory_.note(step, slots);
+  watched_ = watched_ && watch.watches();
+  memory_.note(step, slots, watch.most());
   plan_.steps.push_back(std::move(step));
 }
 

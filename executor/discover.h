@@ -22,8 +22,8 @@ class Discovery {
   /// Runs the units from `first` on; the frame holds what earlier ones made. Returns the plan of those units. A value is freed
   /// after the last unit that reads it, unless `keep_all`.
   Plan run(Slots& slots, std::uint32_t first, RunCounters& counters, bool keep_all = false);
-  /// Of the values that the run has made.
-  const ValueMemory& memory() const { return memory_; }
+  /// Of the values that the run has made; null where a profiler kept it from being seen.
+  const ValueMemory* memory() const { return watched_ ? &memory_ : nullptr; }
 
  private:
   /// What a group's plan depends on beside the class, and the plan with its kernels (none: a kernel is missing).
@@ -59,6 +59,7 @@ class Discovery {
   std::vector<std::shared_ptr<CompiledKernel>> prefetched_;  // held, so that the cache keeps them until they are asked for
   Plan plan_;
   ValueMemory memory_;
+  bool watched_ = true;
   std::multimap<std::uint32_t, PlannedGroup> groups_;  // of this run, by twin
 };
 

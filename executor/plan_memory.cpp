@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "executor/placement.h"
 
@@ -39,8 +40,7 @@ class MemoryPlanner {
       for (std::size_t at = 0; at < members.size(); at += kMostValues) {
         const auto begin = members.begin() + static_cast<std::ptrdiff_t>(at);
         const std::vector<std::size_t> window(begin, begin + static_cast<std::ptrdiff_t>(std::min(kMostValues, members.size() - at)));
-        if (add_block(window)) continue;
-        for (const auto& part : cut(window)) add_block(part);
+        add_blocks(window);
       }
     }
   }
@@ -72,7 +72,7 @@ class MemoryPlanner {
     }
   }
 
-  /// Bytes that live at each step, each temporary by itself.
+  /// Bytes that live at each step, each temporary by itself, and what a call takes while it runs.
   std::vector<std::int64_t> usage_of_all() const {
     std::vector<std::int64_t> change(plan_.steps.size() + 1, 0);
     for (const Temporary& temporary : temporaries_) {
@@ -81,46 +81,65 @@ class MemoryPlanner {
     }
     std::partial_sum(change.begin(), change.end(), change.begin());
     change.pop_back();
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      for_each_write(plan_.steps[s], [&](SlotId slot) { change[s] += memory_.of(slot).scratch; });
+    }
     return change;
   }
 
-  /// Parts between which no member lives.
-  std::vector<std::vector<std::size_t>> cut(const std::vector<std::size_t>& members) const {
-    std::vector<std::vector<std::size_t>> parts;
-    std::uint32_t end = 0;
-    for (const std::size_t member : members) {  // ordered by their first steps
-      const Lifetime& life = temporaries_[member].life;
-      if (parts.empty() || life.first > end) parts.emplace_back();
-      parts.back().push_back(member);
-      end = std::max(end, life.last);
+  struct Block {
+    Placement placement;
+    std::uint32_t first = 0, last = 0;
+    std::vector<std::int64_t> change;  // of the usage, by step from `first` to `last`
+    bool fits = true;                  // nowhere above the peak
+  };
+
+  Block block_of(std::span<const std::size_t> members) const {
+    std::vector<Lifetime> lives;
+    for (const std::size_t member : members) lives.push_back(temporaries_[member].life);
+    Block block{place(lives), lives[0].first, 0, {}, true};  // members are in the order of their first steps
+    for (const Lifetime& life : lives) block.last = std::max(block.last, life.last);
+    block.change.resize(block.last - block.first + 2, 0);
+    block.change[0] = block.placement.bytes;
+    for (const Lifetime& life : lives) {
+      block.change[life.first - block.first] -= life.bytes;
+      block.change[life.last + 1 - block.first] += life.bytes;
     }
-    return parts;
+    std::partial_sum(block.change.begin(), block.change.end(), block.change.begin());
+    block.change.pop_back();
+    for (std::size_t i = 0; i < block.change.size(); ++i) block.fits = block.fits && usage_[block.first + i] + block.change[i] <= peak_;
+    return block;
   }
 
-  /// False when the block would not pay, or raise the peak.
-  bool add_block(const std::vector<std::size_t>& members) {
-    if (members.size() < 2) return false;
-    std::vector<Lifetime> lives;
-    Lifetime whole = temporaries_[members[0]].life;
-    for (const std::size_t member : members) {
-      lives.push_back(temporaries_[member].life);
-      whole.last = std::max(whole.last, lives.back().last);
+  /// How many of the first members may share a block; 1 where no two may.
+  std::size_t most_that_fit(std::span<const std::size_t> members) const {
+    std::size_t good = 1, bad = members.size() + 1;
+    for (std::size_t count = 2; bad > members.size() && good < members.size(); count *= 2) {
+      const std::size_t next = std::min(count, members.size());
+      (block_of(members.first(next)).fits ? good : bad) = next;
     }
-    const Placement placement = place(lives);
-    std::vector<std::int64_t> change(whole.last - whole.first + 2, 0);
-    for (const Lifetime& life : lives) {
-      change[life.first - whole.first] -= life.bytes;
-      change[life.last + 1 - whole.first] += life.bytes;
+    while (bad - good > 1) {
+      const std::size_t middle = good + (bad - good) / 2;
+      (block_of(members.first(middle)).fits ? good : bad) = middle;
     }
-    std::partial_sum(change.begin(), change.end(), change.begin());
-    for (std::uint32_t s = whole.first; s <= whole.last; ++s) {
-      if (usage_[s] + change[s - whole.first] + placement.bytes > peak_) return false;
+    return good;
+  }
+
+  /// Blocks for members that follow each other, each as long as it can be.
+  void add_blocks(std::span<const std::size_t> members) {
+    while (members.size() > 1) {
+      const std::size_t count = most_that_fit(members);
+      if (count > 1) add_block(members.first(count));
+      members = members.subspan(count);
     }
-    for (std::uint32_t s = whole.first; s <= whole.last; ++s) usage_[s] += change[s - whole.first] + placement.bytes;
-    const auto block = static_cast<SlotId>(plan_.slot_count++);
-    for (std::size_t i = 0; i < members.size(); ++i) move_in(temporaries_[members[i]], {block, placement.offsets[i], placement.bytes});
-    plan_.steps[whole.last].free_after.push_back(block);
-    return true;
+  }
+
+  void add_block(std::span<const std::size_t> members) {
+    const Block block = block_of(members);
+    for (std::size_t i = 0; i < block.change.size(); ++i) usage_[block.first + i] += block.change[i];
+    const auto slot = static_cast<SlotId>(plan_.slot_count++);
+    for (std::size_t i = 0; i < members.size(); ++i) move_in(temporaries_[members[i]], {slot, block.placement.offsets[i], block.placement.bytes});
+    plan_.steps[block.last].free_after.push_back(slot);
   }
 
   void move_in(const Temporary& temporary, const Place& place) {

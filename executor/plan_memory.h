@@ -1,7 +1,7 @@
 #pragma once
 // Temporaries of generated steps lie in one planned block a call (one a device), which the first of them allocates and the last
 // reader frees. Results of a call, what ATen returns, and what something outside the plan may keep stay apart from it. Where one
-// block would raise the plan's peak, because it outlives its values while others come, it is cut where none of them lives.
+// block would raise the plan's peak, because it outlives its values while others come, there are several, each for a part of the steps.
 
 #include "executor/plan.h"
 #include "executor/value_memory.h"

@@ -52,7 +52,7 @@ class ProgramImpl final : public Program {
   /// Through ATen while the kernels that the forecast says will be needed compile in the background.
   std::string run_meanwhile(const std::shared_ptr<Class>& held, Call& call);
   /// Lifetimes, memory, and into the cache.
-  void finish_plan(Plan& plan, const Call& call, const ValueMemory& memory = {});
+  void finish_plan(Plan& plan, const Call& call, const ValueMemory* memory = nullptr);
   /// By input: the last unit that reads it.
   std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> last_units(const LoweredGraph& lowered, const Plan& plan) const;
   /// No forecast for this class, and it must run to be known: through ATen, recording the metas that the next one is planned with.
