@@ -95,4 +95,11 @@ at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::Scala
   return at::detail::empty_strided_generic(sizes, strides, c10::GetAllocator(c10::DeviceType::CUDA), c10::DispatchKeySet(c10::DispatchKey::CUDA), dtype);
 }
 
+at::Tensor allocate_within(const at::Tensor& block, std::int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
+  const c10::DispatchKey key = block.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(block.storage()), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset / static_cast<std::int64_t>(c10::elementSize(dtype)));
+  return tensor;
+}
+
 }  // namespace fxfuser::executor

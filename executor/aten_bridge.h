@@ -19,5 +19,7 @@ int alignment_of(const at::Tensor& tensor);
 std::int64_t storage_bytes(const ir::TensorMeta& meta);
 /// An uninitialised tensor.
 at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, const c10::Device& device);
+/// A tensor of its own (no view, with a version of its own) in the memory of `block`, `offset` bytes from its start: a multiple of the dtype's size.
+at::Tensor allocate_within(const at::Tensor& block, std::int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype);
 
 }  // namespace fxfuser::executor

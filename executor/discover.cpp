@@ -123,15 +123,44 @@ void Discovery::prefetch() {
   }
 }
 
-Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
+std::vector<std::vector<SlotId>> Discovery::last_reads() const {
+  const ir::Graph& graph = lowered_.graph;
+  constexpr std::uint32_t kNever = 0xffffffffu;
+  std::vector<std::uint32_t> last(graph.values.size(), kNever);
+  const auto touch = [&](ir::NodeId id, std::uint32_t unit) {
+    ir::for_each_value(graph.node(id).args, [&](ir::ValueId value) { last[value] = unit; });
+    for (ir::ValueId value : graph.node(id).outputs) last[value] = unit;
+  };
+  for (std::uint32_t u = 0; u < lowered_.units.size(); ++u) {
+    const Unit& unit = lowered_.units[u];
+    if (unit.partition < 0) touch(unit.node, u);
+    else for (ir::NodeId id : lowered_.partitions[static_cast<std::size_t>(unit.partition)].nodes) touch(id, u);
+  }
+  for (ir::ValueId value : graph.inputs) last[value] = kNever;
+  for (const ir::Constant& constant : graph.constants) last[constant.value] = kNever;
+  ir::for_each_value(graph.outputs, [&](ir::ValueId value) { last[value] = kNever; });
+  for (const ir::WriteBack& write : graph.write_backs) last[write.target] = last[write.source] = kNever;
+  std::vector<std::vector<SlotId>> out(lowered_.units.size());
+  for (ir::ValueId value = 0; value < last.size(); ++value) {
+    if (last[value] != kNever) out[last[value]].push_back(value);
+  }
+  return out;
+}
+
+Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters, bool keep_all) {
   plan_.slot_count = slots.size();
   plan_.cache_version = session_.present(options_);
   plan_.steps.reserve(lowered_.units.size() + lowered_.graph.write_backs.size());
+  const auto last = keep_all ? std::vector<std::vector<SlotId>>() : last_reads();
   for (std::uint32_t unit = first; unit < lowered_.units.size(); ++unit) {
     const Unit& what = lowered_.units[unit];
+    const std::size_t inner = slots.size();  // from here on: values inside the unit
     if (what.partition < 0) node(what.node, unit, slots, counters);
     else if (failed_[static_cast<std::size_t>(what.partition)]) through_aten(static_cast<std::size_t>(what.partition), unit, slots, counters);
     else partition(static_cast<std::size_t>(what.partition), unit, slots, counters);
+    if (keep_all) continue;
+    for (SlotId slot : last[unit]) slots[slot] = c10::IValue();
+    std::fill(slots.begin() + static_cast<std::ptrdiff_t>(inner), slots.end(), c10::IValue());
   }
   for (WriteBackStep& writes : write_back_steps(lowered_.graph, slots)) {
     Step step;
@@ -148,8 +177,11 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters) {
 }
 
 void Discovery::execute(Step step, Slots& slots, RunCounters& counters) {
+  const AllocationWatch watch;
   const bool done = run_step(step, slots, counters);
   FXF_ASSERT(done, "a step's own guard fails where it was made");
+  watched_ = watched_ && watch.watches();
+  memory_.note(step, slots, watch.most());
   plan_.steps.push_back(std::move(step));
 }
 

@@ -7,6 +7,7 @@
 
 #include "executor/lower.h"
 #include "executor/plan.h"
+#include "executor/value_memory.h"
 
 namespace fxfuser::executor {
 
@@ -18,8 +19,11 @@ class Discovery {
 
   /// Compiles, in parallel, what the forecast says will be needed.
   void prefetch();
-  /// Runs the units from `first` on; the frame holds what earlier ones made. Returns the plan of those units.
-  Plan run(Slots& slots, std::uint32_t first, RunCounters& counters);
+  /// Runs the units from `first` on; the frame holds what earlier ones made. Returns the plan of those units. A value is freed
+  /// after the last unit that reads it, unless `keep_all`.
+  Plan run(Slots& slots, std::uint32_t first, RunCounters& counters, bool keep_all = false);
+  /// Of the values that the run has made; null where a profiler kept it from being seen.
+  const ValueMemory* memory() const { return watched_ ? &memory_ : nullptr; }
 
  private:
   /// What a group's plan depends on beside the class, and the plan with its kernels (none: a kernel is missing).
@@ -39,6 +43,8 @@ class Discovery {
   std::vector<std::shared_ptr<CompiledKernel>> kernels_of(const GroupPlan& group, const partitioner::Partition& partition, RunCounters& counters);
   void add_group(const GroupPlan& group, const std::vector<std::shared_ptr<CompiledKernel>>& kernels, std::size_t index, std::uint32_t unit, Slots& slots, RunCounters& counters);
   void execute(Step step, Slots& slots, RunCounters& counters);
+  /// By unit: what no later unit reads of the graph's values that units make.
+  std::vector<std::vector<SlotId>> last_reads() const;
   std::vector<SlotId> place_values(const GroupPlan& group, const partitioner::Partition& partition, Slots& slots);
   LaunchStep launch_step(const GroupPlan& group, std::size_t segment, const std::vector<SlotId>& slot_of, std::shared_ptr<CompiledKernel> kernel) const;
   /// Is an integer given by what the plan's key holds: integer inputs and the inputs' sizes?
@@ -52,6 +58,8 @@ class Discovery {
   const Options& options_;
   std::vector<std::shared_ptr<CompiledKernel>> prefetched_;  // held, so that the cache keeps them until they are asked for
   Plan plan_;
+  ValueMemory memory_;
+  bool watched_ = true;
   std::multimap<std::uint32_t, PlannedGroup> groups_;  // of this run, by twin
 };
 

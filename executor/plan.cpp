@@ -42,16 +42,30 @@ bool guards_hold(const LaunchStep& step, const Slots& slots) {
   return true;
 }
 
-at::Tensor fresh_output(const TensorOutput& output, std::int64_t kept_bytes) {
-  if (output.large_bytes > 0) return allocate_large(output.meta.sizes, output.meta.strides, output.dtype, output.large_bytes, kept_bytes);
-  return allocate(output.meta.sizes, output.meta.strides, output.dtype, output.device);
-}
-
 at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
   const auto device = step.device >= 0 ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
   if (zero) return at::zeros({bytes}, at::TensorOptions().dtype(c10::ScalarType::Byte).device(device));
   if (step.kept_bytes > 0 && bytes >= kLargeBytes) return allocate_large({bytes}, {1}, c10::ScalarType::Byte, bytes, step.kept_bytes);
   return allocate({bytes}, {1}, c10::ScalarType::Byte, device);
+}
+
+/// The block's memory; the first that asks for it allocates it.
+const at::Tensor& block_of(const Place& place, const LaunchStep& step, Slots& slots) {
+  c10::IValue& block = slots[place.block];
+  if (block.isNone()) block = scratch(place.bytes, step, false);
+  return block.toTensor();
+}
+
+at::Tensor fresh_output(const TensorOutput& output, const LaunchStep& step, Slots& slots) {
+  if (output.place.bytes > 0) return allocate_within(block_of(output.place, step, slots), output.place.offset, output.meta.sizes, output.meta.strides, output.dtype);
+  if (output.large_bytes > 0) return allocate_large(output.meta.sizes, output.meta.strides, output.dtype, output.large_bytes, step.kept_bytes);
+  return allocate(output.meta.sizes, output.meta.strides, output.dtype, output.device);
+}
+
+void* workspace_of(const LaunchStep& step, Slots& slots, at::Tensor& own) {
+  if (step.workspace_place.bytes > 0) return static_cast<char*>(block_of(step.workspace_place, step, slots).data_ptr()) + step.workspace_place.offset;
+  own = scratch(step.workspace_bytes, step, false);
+  return own.data_ptr();
 }
 
 /// On the CPU, with poisoned outputs: what a kernel leaves unwritten shows.
@@ -92,15 +106,12 @@ bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
   c10::SmallVector<Word, 48> block;
   for (SlotId slot : step.pointers) block.push_back(word_of(slots[slot].toTensor().const_data_ptr()));
   for (const TensorOutput& output : step.outputs) {
-    at::Tensor tensor = fresh_output(output, step.kept_bytes);
+    at::Tensor tensor = fresh_output(output, step, slots);
     block.push_back(word_of(tensor.data_ptr()));
     slots[output.slot] = std::move(tensor);
   }
   at::Tensor workspace, counter;
-  if (step.workspace_bytes > 0) {
-    workspace = scratch(step.workspace_bytes, step, false);
-    block.push_back(word_of(workspace.data_ptr()));
-  }
+  if (step.workspace_bytes > 0) block.push_back(word_of(workspace_of(step, slots, workspace)));
   if (step.counter_bytes > 0) {
     counter = scratch(step.counter_bytes, step, true);
     block.push_back(word_of(counter.data_ptr()));

@@ -102,14 +102,14 @@ bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IVa
   return true;
 }
 
-Plan ProgramImpl::run_plain(Slots& slots, RunCounters& counters) const {
+Plan ProgramImpl::run_plain(Slots& slots, RunCounters& counters, bool keep_all) const {
   LoweredGraph plain;  // no partitions
   plain.graph = graph_;
   plain.partition_of.assign(graph_.nodes.size(), -1);
   for (ir::NodeId id = 0; id < graph_.nodes.size(); ++id) plain.units.push_back({-1, id});
   std::vector<std::optional<partitioner::Reason>> failed;
   const Options options;
-  return Discovery(session_, plain, failed, options).run(slots, 0, counters);
+  return Discovery(session_, plain, failed, options).run(slots, 0, counters, keep_all);
 }
 
 void ProgramImpl::run_aten(std::span<const c10::IValue> inputs, std::vector<c10::IValue>& outputs) {
@@ -128,7 +128,7 @@ void ProgramImpl::check_count(std::size_t given) const {
 
 ir::Graph ProgramImpl::record(Slots& slots, RunCounters& counters) const {
   ir::Graph graph = graph_;
-  run_plain(slots, counters);
+  run_plain(slots, counters, true);
   for (ir::ValueId id = 0; id < graph.values.size(); ++id) {
     ir::Value& value = graph.values[id];
     if (slots[id].isTensor() && slots[id].toTensor().defined()) {
@@ -335,7 +335,7 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   collect(plan.outputs, slots, call.outputs);
   plan.made_for = held;
   set_input_lifetimes(plan, last_units(*held->lowered, plan));
-  finish_plan(plan, call);
+  finish_plan(plan, call, discovery.memory());
   return miss;
 }
 

@@ -9,6 +9,7 @@
 
 #include "executor/lower.h"
 #include "executor/plan_cache.h"
+#include "executor/value_memory.h"
 
 namespace fxfuser::executor {
 
@@ -50,8 +51,8 @@ class ProgramImpl final : public Program {
   std::string run_miss(Call& call, RunResult& result);
   /// Through ATen while the kernels that the forecast says will be needed compile in the background.
   std::string run_meanwhile(const std::shared_ptr<Class>& held, Call& call);
-  /// Lifetimes, and into the cache.
-  void finish_plan(Plan& plan, const Call& call);
+  /// Lifetimes, memory, and into the cache.
+  void finish_plan(Plan& plan, const Call& call, const ValueMemory* memory = nullptr);
   /// By input: the last unit that reads it.
   std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> last_units(const LoweredGraph& lowered, const Plan& plan) const;
   /// No forecast for this class, and it must run to be known: through ATen, recording the metas that the next one is planned with.
@@ -62,7 +63,7 @@ class ProgramImpl final : public Program {
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
   bool forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const;
   /// Every node by itself, through ATen.
-  Plan run_plain(Slots& slots, RunCounters& counters) const;
+  Plan run_plain(Slots& slots, RunCounters& counters, bool keep_all = false) const;
   /// Runs everything through ATen and records the metas of all values.
   ir::Graph record(Slots& slots, RunCounters& counters) const;
   void check_strict(const LoweredGraph& lowered) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/plan_graph.h"
+#include "executor/plan_memory.h"
 #include "executor/program.h"
 
 namespace fxfuser::executor {
@@ -33,7 +34,7 @@ std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> ProgramImpl::last_u
   return out;
 }
 
-void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
+void ProgramImpl::finish_plan(Plan& plan, const Call& call, const ValueMemory* memory) {
   const bool has_reals = std::any_of(call.inputs.begin(), call.inputs.end(), [](const c10::IValue& input) { return input.isDouble(); });
   if (!has_reals) std::erase_if(plan.steps, is_input_check);
   std::vector<bool> keep = keep_;
@@ -42,6 +43,7 @@ void ProgramImpl::finish_plan(Plan& plan, const Call& call) {
     if (attr.is_value()) keep[attr.value()] = true;
   }
   set_lifetimes(plan, keep);
+  if (memory != nullptr) plan_memory(plan, *memory, keep);
   plan.brief = is_brief(plan);
   plan.steps.shrink_to_fit();  // kept for long, and for many shapes
   if (call.options.cuda_graph) {

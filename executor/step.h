@@ -16,12 +16,20 @@ namespace fxfuser::executor {
 
 using SlotId = std::uint32_t;  // ids of the graph's values first, then those of groups' inner values
 
+/// Where in a block that the call plans once something lies (plan_memory.h).
+struct Place {
+  SlotId block = 0;           // its slot
+  std::int64_t offset = 0;    // in bytes
+  std::int64_t bytes = 0;     // of the block; 0: not in one
+};
+
 struct TensorOutput {
   SlotId slot = 0;
   ir::TensorMeta meta;
   c10::ScalarType dtype = c10::ScalarType::Float;  // the meta's, as the allocator takes them
   c10::Device device{c10::DeviceType::CPU};
   std::int64_t large_bytes = 0;  // of storage, where it comes from host_memory.h
+  Place place = {};
 };
 
 /// One generated kernel (one or two launches).
@@ -43,6 +51,7 @@ struct LaunchStep {
   std::vector<codegen::LaunchConfig> launches;
   std::vector<void*> entries;
   std::int64_t workspace_bytes = 0, counter_bytes = 0;
+  Place workspace_place;
   std::int64_t kept_bytes = 0;             // how much of large CPU outputs is kept once they died; 0: none comes from host_memory.h
   // What the `dump` option asks for at each launch (dump_launch.h); 0: nothing.
   std::uint8_t dump = 0;
