@@ -23,6 +23,7 @@ std::string tensor_problem(const at::Tensor& tensor) {
   if (!tensor.defined()) return "an undefined tensor";
   if (tensor.key_set().has_any(foreign_keys())) return "an input with dispatch keys that a plan does not carry (" + c10::toString(tensor.key_set()) + ")";
   if (tensor.layout() != c10::Layout::Strided) return "an input that is not strided";
+  if (tensor.has_names()) return "an input with named dims";
   if (tensor._fw_grad(0).defined()) return "an input carries a tangent of forward-mode differentiation";
   if (tensor.requires_grad() && c10::GradMode::is_enabled()) {
     return "an input or parameter requires grad while grad mode is on: call it under torch.no_grad() (or torch.inference_mode()) to run it fused";

@@ -23,8 +23,51 @@ bool any_real(const Values& v) {
 }
 bool truth(const IValue& value) { return value.isDouble() ? value.toDouble() != 0 : whole(value) != 0; }
 
+/// Python's integers have no end; a plan's have 64 bits and say when that is too few.
+std::int64_t fitting(bool overflows, std::int64_t result) {
+  FXF_CHECK(!overflows, Runtime, "an integer of the graph's own arithmetic needs more than 64 bits");
+  return result;
+}
+
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  return fitting(__builtin_add_overflow(a, b, &out), out);
+}
+
+std::int64_t difference(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  return fitting(__builtin_sub_overflow(a, b, &out), out);
+}
+
+std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  return fitting(__builtin_mul_overflow(a, b, &out), out);
+}
+
+std::int64_t power(std::int64_t base, std::int64_t exponent) {
+  std::int64_t out = 1;
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) out = product(out, base);
+    if (exponent > 1) base = product(base, base);
+  }
+  return out;
+}
+
+std::int64_t shifted_left(std::int64_t a, std::int64_t by) {
+  FXF_CHECK(by >= 0, Value, "negative shift count");
+  if (a == 0) return 0;
+  fitting(by > 62, 0);
+  return product(a, std::int64_t{1} << by);
+}
+
+std::int64_t shifted_right(std::int64_t a, std::int64_t by) {
+  FXF_CHECK(by >= 0, Value, "negative shift count");
+  return a >> std::min<std::int64_t>(by, 63);
+}
+
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   FXF_CHECK(b != 0, Runtime, "integer division or modulo by zero");
+  if (b == -1) return difference(0, a);
   const std::int64_t q = a / b;
   return q - (a % b != 0 && ((a < 0) != (b < 0)));
 }
@@ -46,21 +89,19 @@ std::function<IValue(const Values&)> comparison(Compare compare) {
 
 const std::map<std::string, std::function<IValue(const Values&)>, std::less<>>& operators() {
   static const std::map<std::string, std::function<IValue(const Values&)>, std::less<>> table = {
-      {"operator.add", arithmetic([](double a, double b) { return a + b; }, [](std::int64_t a, std::int64_t b) { return a + b; })},
-      {"operator.sub", arithmetic([](double a, double b) { return a - b; }, [](std::int64_t a, std::int64_t b) { return a - b; })},
-      {"operator.mul", arithmetic([](double a, double b) { return a * b; }, [](std::int64_t a, std::int64_t b) { return a * b; })},
+      {"operator.add", arithmetic([](double a, double b) { return a + b; }, sum)},
+      {"operator.sub", arithmetic([](double a, double b) { return a - b; }, difference)},
+      {"operator.mul", arithmetic([](double a, double b) { return a * b; }, product)},
       {"operator.floordiv", arithmetic([](double a, double b) { return std::floor(a / b); }, floor_div)},
-      {"operator.mod", arithmetic([](double a, double b) { return a - std::floor(a / b) * b; }, [](std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; })},
+      {"operator.mod", arithmetic([](double a, double b) { return a - std::floor(a / b) * b; }, [](std::int64_t a, std::int64_t b) { return b == -1 ? 0 : a - floor_div(a, b) * b; })},
       {"operator.truediv", [](const Values& v) { return IValue(real(v.at(0)) / real(v.at(1))); }},
       {"operator.pow", [](const Values& v) {
          if (any_real(v) || whole(v.at(1)) < 0) return IValue(std::pow(real(v.at(0)), real(v.at(1))));
-         std::int64_t out = 1;
-         for (std::int64_t i = 0; i < whole(v.at(1)); ++i) out *= whole(v.at(0));
-         return IValue(out);
+         return IValue(power(whole(v.at(0)), whole(v.at(1))));
        }},
-      {"operator.neg", [](const Values& v) { return v.at(0).isDouble() ? IValue(-v[0].toDouble()) : IValue(-whole(v[0])); }},
+      {"operator.neg", [](const Values& v) { return v.at(0).isDouble() ? IValue(-v[0].toDouble()) : IValue(difference(0, whole(v[0]))); }},
       {"operator.pos", [](const Values& v) { return v.at(0); }},
-      {"operator.abs", [](const Values& v) { return v.at(0).isDouble() ? IValue(std::fabs(v[0].toDouble())) : IValue(std::abs(whole(v[0]))); }},
+      {"operator.abs", [](const Values& v) { return v.at(0).isDouble() ? IValue(std::fabs(v[0].toDouble())) : IValue(whole(v[0]) < 0 ? difference(0, whole(v[0])) : whole(v[0])); }},
       {"operator.eq", comparison([](auto a, auto b) { return a == b; })},
       {"operator.ne", comparison([](auto a, auto b) { return a != b; })},
       {"operator.lt", comparison([](auto a, auto b) { return a < b; })},
@@ -71,8 +112,8 @@ const std::map<std::string, std::function<IValue(const Values&)>, std::less<>>& 
       {"operator.and_", [](const Values& v) { return v.at(0).isBool() && v.at(1).isBool() ? IValue(v[0].toBool() && v[1].toBool()) : IValue(whole(v[0]) & whole(v[1])); }},
       {"operator.or_", [](const Values& v) { return v.at(0).isBool() && v.at(1).isBool() ? IValue(v[0].toBool() || v[1].toBool()) : IValue(whole(v[0]) | whole(v[1])); }},
       {"operator.xor", [](const Values& v) { return IValue(whole(v.at(0)) ^ whole(v.at(1))); }},
-      {"operator.lshift", [](const Values& v) { return IValue(whole(v.at(0)) << whole(v.at(1))); }},
-      {"operator.rshift", [](const Values& v) { return IValue(whole(v.at(0)) >> whole(v.at(1))); }},
+      {"operator.lshift", [](const Values& v) { return IValue(shifted_left(whole(v.at(0)), whole(v.at(1)))); }},
+      {"operator.rshift", [](const Values& v) { return IValue(shifted_right(whole(v.at(0)), whole(v.at(1)))); }},
       {"torch.sym_max", arithmetic([](double a, double b) { return a < b ? b : a; }, [](std::int64_t a, std::int64_t b) { return a < b ? b : a; })},
       {"torch.sym_min", arithmetic([](double a, double b) { return b < a ? b : a; }, [](std::int64_t a, std::int64_t b) { return b < a ? b : a; })},
       {"torch.sym_float", [](const Values& v) { return IValue(real(v.at(0))); }},

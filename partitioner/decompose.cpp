@@ -154,8 +154,9 @@ Sizes result_strides(const std::string& rule, const ir::TensorMeta& result, cons
     }
     return ir::iterator_strides(result.sizes, taking_part);
   }
-  if (rule == "memory_format") return ir::memory_format_strides(*operands[0]);
-  if (rule == "like_self" && operands[0]->sizes == result.sizes) {
+  const bool on_cpu = result.device.kind == ir::DeviceKind::Cpu;
+  if (rule == "memory_format" || (rule == "input_format" && on_cpu)) return ir::memory_format_strides(*operands[0]);
+  if ((rule == "like_self" || rule == "input_format") && operands[0]->sizes == result.sizes) {
     return ir::is_non_overlapping_and_dense(*operands[0]) ? operands[0]->strides : ir::iterator_strides(result.sizes, {operands[0]});
   }
   return ir::contiguous_strides(result.sizes);
@@ -241,7 +242,7 @@ class Decomposer {
   void set_strides(const ir::Node& here, ValueId before, const std::vector<ValueId>& results) {
     std::vector<const ir::TensorMeta*> operands;
     std::vector<ir::TensorMeta> held;
-    if (here.row->strides == "memory_format") held.push_back(out_.meta(ir::arg(here, "input").value()));
+    if (here.row->strides == "memory_format" || here.row->strides == "input_format") held.push_back(out_.meta(ir::arg(here, "input").value()));
     else ir::for_each_value(here.args, [&](ValueId value) {
       if (out_.value(value).kind == ir::ValueKind::Tensor) held.push_back(out_.meta(value));
     });

@@ -36,6 +36,7 @@ class Functionalizer {
     for (ValueId id = 0; id < graph.values.size(); ++id) current_[id] = id;
     forget_writes_of_inference();
     find_storages();
+    find_reshaped();
   }
 
   Functionalized run() {
@@ -99,6 +100,28 @@ class Functionalizer {
     }
   }
 
+  /// An input whose sizes or strides change in place (transpose_; an op without a functional row may do so too) has no write-back:
+  /// what is written to it is written when its turn comes.
+  void find_reshaped() {
+    for (NodeId id = 0; id < in_.nodes.size(); ++id) {
+      const ir::Node& node = in_.nodes[id];
+      const std::string name = functional_name(node.target);
+      if (name.empty() || name == "aten.copy.default" || alias_[id].writes.size() != 1 || alias_[id].writes[0] >= node.args.size()) continue;
+      const Attr& written = node.args[alias_[id].writes[0]];
+      const ir::OpRow* row = table_.find_target(name).first;
+      if (written.is_value() && is_outside(storage_[written.value()]) && (row == nullptr || changes_tensor(*row))) reshaped_.insert(storage_[written.value()]);
+    }
+  }
+
+  /// unsqueeze_ and its kin change the tensor itself, not what it holds.
+  static bool changes_tensor(const ir::OpRow& row) { return row.kind == ir::OpKind::View || row.strides == "view"; }
+
+  /// Whether a write to a value can become a new value: nothing else aliases it, and none of its storage's writes stays.
+  bool is_replaceable(ValueId value) const {
+    const ValueId storage = storage_[value];
+    return sharers_[storage] == 1 && touched_.count(storage) == 0 && reshaped_.count(storage) == 0;
+  }
+
   void find_written() {
     std::set<ValueId> written;
     for (NodeId id = 0; id < in_.nodes.size(); ++id) {
@@ -131,12 +154,11 @@ class Functionalizer {
     const Attr& written = in_.nodes[id].args.at(position);
     if (!written.is_value() || made.outputs.size() != 1) return false;
     const ValueId target = written.value();
-    if (sharers_[storage_[target]] != 1 || touched_.count(storage_[target]) > 0) return false;
+    if (!is_replaceable(target)) return false;
     std::string name = functional_name(made.target);
     if (name == "aten.copy.default") return make_copy(id, made, target);
     const auto [row, form] = table_.find_target(name);
-    // unsqueeze_ and its kin change the tensor itself, not what it holds.
-    if (name.empty() || row == nullptr || row->kind == ir::OpKind::View || row->strides == "view" || !keeps_dtype(target, made)) return false;
+    if (name.empty() || row == nullptr || changes_tensor(*row) || !keeps_dtype(target, made)) return false;
     made.target = name;
     made.row = row;
     made.form = form;
@@ -156,7 +178,7 @@ class Functionalizer {
       const Attr& written = ir::arg(in_.nodes[id], param);
       if (!written.is_value()) return false;
       const ValueId target = written.value();
-      if (!in_.value(target).meta || sharers_[storage_[target]] != 1 || touched_.count(storage_[target]) > 0) return false;
+      if (!in_.value(target).meta || !is_replaceable(target)) return false;
       if (std::find(targets.begin(), targets.end(), target) != targets.end()) return false;
       targets.push_back(target);
     }
@@ -308,6 +330,7 @@ class Functionalizer {
   std::vector<ValueId> written_as_;     // by value: the value that an in-place op returned it for
   std::vector<std::uint32_t> sharers_;  // by storage
   std::set<ValueId> touched_;           // storages with a write that was kept
+  std::set<ValueId> reshaped_;          // storages of inputs whose own sizes or strides may change
   std::map<ValueId, std::vector<NodeId>> since_write_;    // by storage: its last write that was kept, then the nodes that touch it
   std::map<ValueId, std::vector<ValueId>> returned_for_;  // by value: those that in-place ops returned for it
 };

@@ -82,8 +82,9 @@ struct OpRow {
   std::vector<std::string> writes;  // hidden writes
   std::string functional;           // the row that gives what is written as further outputs, named as the params
   std::vector<std::string> checks;  // names of extra predicates
-  // Stride rule of the eager result: iterator, contiguous, like_self, memory_format (of `input`), view, own (as its decomposition says),
-  // copy (the same, always new memory).
+  // Stride rule of the eager result: iterator, contiguous, like_self, memory_format (of `input`), input_format (the same on the CPU, like
+  // `input` elsewhere), view, own (as its decomposition says, which may be the tensor it took),
+  // copy (as its decomposition says, always new memory).
   std::string strides = "iterator";
   int cost_slots = 1;               // issue slots an element
   int cost_special = 0;             // special-function ops an element

@@ -45,7 +45,7 @@ const Words<ResultRule>& results() {
 /// The namespace whose ops the table defines.
 constexpr std::string_view kOwnNamespace = "nvprims.";
 
-constexpr std::array<std::string_view, 7> kStrides{"iterator", "contiguous", "like_self", "memory_format", "view", "own", "copy"};
+constexpr std::array<std::string_view, 8> kStrides{"iterator", "contiguous", "like_self", "memory_format", "input_format", "view", "own", "copy"};
 
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

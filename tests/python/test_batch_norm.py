@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import fxfuser
 import pytest
@@ -106,3 +107,36 @@ def test_a_buffer_that_two_nodes_get() -> None:
     assert after["launches"]["host"] > before["launches"]["host"]
     assert after["fallbacks"] == before["fallbacks"]
     check_close(written, [mean, var], "running statistics")
+
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "contiguous": lambda x: x,
+    "channels last": lambda x: x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x.movedim(1, -1).contiguous().movedim(-1, 1),
+    "reversed": lambda x: x.permute(*range(x.dim())[::-1]).contiguous().permute(*range(x.dim())[::-1]),
+    "channels outermost": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
+    "last two swapped": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2),
+    "every second": lambda x: x.repeat_interleave(2, -1)[..., ::2],
+    "expanded batch": lambda x: x[:1].expand(x.shape),
+    "expanded channels": lambda x: x[:, :1].expand(x.shape),
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 4, 5, 6)], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_strides_of_every_form(layout: str, shape: tuple[int, ...], launches: Callable[[], int]) -> None:
+    x = LAYOUTS[layout](torch.randn(shape))
+    _, mean, var, w, b = inputs(shape)
+    aten = torch.ops.aten
+    gm = make_fx(
+        lambda x: (
+            aten.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5),
+            aten.native_batch_norm(x, w, b, mean, var, False, 0.1, 1e-5),
+            aten._native_batch_norm_legit.no_stats(x, w, b, True, 0.1, 1e-5),
+            aten._native_batch_norm_legit_functional(x, w, b, mean, var, True, 0.1, 1e-5),
+            aten._native_batch_norm_legit(x, w, b, mean.clone(), var.clone(), True, 0.1, 1e-5),
+            aten._native_batch_norm_legit_no_training(x, w, b, mean, var, 0.1, 1e-5),
+            F.batch_norm(torch.sin(x), None, None, w, b, True) * 2,
+        )
+    )(x)
+    check_close(execute(gm, x, executor_parameters=RAISE), gm(x), layout)
+    assert launches() > 0

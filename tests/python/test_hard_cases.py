@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -146,6 +147,50 @@ def test_metadata_only_in_place_ops_on_inputs() -> None:
     eager.copy_(ours)
     check_close(execute(gm, ours), gm(eager), "unsqueeze_")
     assert ours.shape == eager.shape
+
+
+def test_writes_to_an_input_whose_sizes_change_too() -> None:
+    def transposed(x: torch.Tensor) -> torch.Tensor:
+        x.clamp_(0)
+        x.transpose_(0, 1)
+        return x * 2
+
+    def squeezed(x: torch.Tensor) -> torch.Tensor:
+        y = x.unsqueeze_(0).mul_(2)
+        x.squeeze_(0)
+        return y + x.add_(1)
+
+    for function in (transposed, squeezed):
+        gm = make_fx(function)(torch.randn(4, 6))
+        for _ in range(3):
+            ours = torch.randn(4, 6)
+            eager = ours.clone()
+            before = fxfuser.stats()["launches"]["host"]
+            check_close(execute(gm, ours, executor_parameters=RAISE), gm(eager), function.__name__)
+            check_close(ours, eager, "the input")
+            assert fxfuser.stats()["launches"]["host"] > before
+
+
+def test_named_dims_are_the_modules() -> None:
+    gm = torch.fx.symbolic_trace(lambda x: torch.tanh(x) * 2)
+    x = torch.randn(4, 6, names=("rows", "columns"))
+    assert execute(gm, x).names == gm(x).names == ("rows", "columns")
+
+
+@pytest.mark.parametrize(("op", "given", "wanted"), [("pow", 1, 1), ("pow", -1, 1), ("floordiv", 8, -8), ("mod", 8, 0), ("rshift", -5, -1), ("pow", 3, None), ("lshift", 3, None), ("mul", 2**62, None)])
+def test_arithmetic_of_integers(op: str, given: int, wanted: int | None) -> None:
+    """Exact, or an error where 64 bits don't do."""
+    other = {"pow": 2**40, "rshift": 2**40, "lshift": 70, "mul": 4}.get(op, -1)
+    graph = torch.fx.Graph()
+    x, n = graph.placeholder("x"), graph.placeholder("n")
+    number = graph.call_function(getattr(operator, op), (n, other))
+    graph.output((graph.call_function(torch.ops.aten.mul.Tensor, (x, 2.0)), number))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    if wanted is None:
+        with pytest.raises(RuntimeError, match="more than 64 bits"):
+            execute(gm, torch.ones(3), given)
+    else:
+        assert execute(gm, torch.ones(3), given)[1] == wanted == getattr(operator, op)(given, other)
 
 
 def test_equal_results_are_two_tensors() -> None:
