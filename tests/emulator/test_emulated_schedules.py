@@ -128,6 +128,17 @@ def transposes() -> Iterator[Case]:
             yield lambda a: (a.permute(0, 2, 1) + 1).contiguous(), (torch.randint(0, 9, (3, *shape)).to(dtype),)
 
 
+def short_axes() -> Iterator[Case]:
+    for dtype in (torch.float32, torch.bfloat16, torch.uint8):
+        for across in (2, 3, 4, 7):
+            x = torch.randint(0, 9, (8192, across)).to(dtype)
+            yield lambda a: (a.t() * 2).contiguous(), (x,)
+            yield lambda a, b: a.t().float() * 0.5 + b, (x.clone(), torch.randn(across, 1))
+            yield lambda a: (a.t() + 1).contiguous(), (x.t().contiguous(),)
+    image = torch.randint(0, 255, (2, 64, 64, 3), dtype=torch.uint8)
+    yield lambda a, mean: (a.float() / 255 - mean).permute(0, 3, 1, 2).contiguous(), (image, torch.rand(3))
+
+
 def cross_entropy_backward(grad: torch.Tensor, log: torch.Tensor, target: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     scattered = torch.ops.aten.nll_loss_backward(grad, log, target, None, 0, -100, total)
     return torch._log_softmax_backward_data(scattered, log, 1, log.dtype)
@@ -159,6 +170,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "row sums": row_sums,
     "axes": axes,
     "transposes": transposes,
+    "short axes": short_axes,
     "reads": reads,
 }
 
@@ -170,7 +182,7 @@ def test_family(family: str) -> None:
 
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
-    wanted = {"pointwise", "transpose", "transpose pairs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
+    wanted = {"pointwise", "interleave", "transpose", "transpose pairs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
               "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner multipass", "normalization columns",
               "normalization inner warp columns", "normalization inner block columns", "normalization inner cluster columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

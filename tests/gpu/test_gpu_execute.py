@@ -197,7 +197,7 @@ def copied(dims: tuple[int, ...], x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
 def test_copies_into_another_order(dtype: torch.dtype) -> None:
-    cases = [((512, 384), (1, 0)), ((3, 260, 140), (0, 2, 1)), ((4, 64, 28, 28), (0, 2, 3, 1)), ((2, 100, 8, 64), (0, 2, 1, 3)), ((30000, 3), (1, 0))]
+    cases = [((512, 384), (1, 0)), ((3, 260, 140), (0, 2, 1)), ((4, 64, 28, 28), (0, 2, 3, 1)), ((2, 100, 8, 64), (0, 2, 1, 3)), ((30000, 3), (1, 0)), ((300000, 3), (1, 0)), ((4, 400000), (1, 0)), ((8, 3, 256, 256), (0, 2, 3, 1))]
     for shape, dims in cases:
         x = torch.randint(-100, 100, shape, device="cuda").to(dtype)
         gm = make_fx(partial(copied, dims))(x)
