@@ -108,6 +108,7 @@ ir::Attr to_attr(py::handle object, const NodeMap& nodes, const c10::TypePtr& ex
   return opaque(object, expected);
 }
 
+namespace {
 ir::Attr to_attr(const c10::IValue& value) {
   if (value.isNone()) return {};
   if (value.isBool()) return value.toBool();
@@ -124,6 +125,18 @@ ir::Attr to_attr(const c10::IValue& value) {
     return list;
   }
   return ir::Opaque{std::make_shared<c10::IValue>(value), value.tagKind()};
+}
+}  // namespace
+
+ir::Attr default_of(const c10::Argument& argument) {
+  if (!argument.default_value()) return {};
+  const c10::IValue& value = *argument.default_value();
+  c10::TypePtr type = argument.real_type();
+  while (type->kind() == c10::TypeKind::OptionalType) type = type->containedTypes().at(0);
+  // The dispatcher keeps these words as numbers.
+  if (value.isInt() && type->kind() == c10::TypeKind::MemoryFormatType) return to_memory_format(value.toMemoryFormat());
+  if (value.isInt() && type->kind() == c10::TypeKind::ScalarTypeType) return to_dtype(value.toScalarType());
+  return to_attr(value);
 }
 
 ir::Device to_device(const c10::Device& device) {

@@ -1,6 +1,7 @@
 #pragma once
 // Python objects -> ir::Attr and ir::TensorMeta. The only unit that knows which Python types the closed variant holds.
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/jit_type.h>
 #include <pybind11/pybind11.h>
 
@@ -23,8 +24,8 @@ using NodeMap = std::unordered_map<PyObject*, NodeValues>;
 
 /// Converts one argument; `expected` (may be null) is its schema type, used for what becomes Opaque.
 ir::Attr to_attr(py::handle object, const NodeMap& nodes, const c10::TypePtr& expected);
-/// A schema default.
-ir::Attr to_attr(const c10::IValue& value);
+/// An argument's default of its schema; None where it has none.
+ir::Attr default_of(const c10::Argument& argument);
 
 /// The meta of a (fake or real) tensor; symbolic sizes by their hints. nullopt for layouts and types that no graph value has
 /// and for sizes that depend on data.

@@ -43,7 +43,7 @@ Overload read_overload(py::handle overload) {
   out.schema = &handle->schema();
   for (std::size_t i = 0; i < out.schema->arguments().size(); ++i) {
     const c10::Argument& argument = out.schema->arguments()[i];
-    out.defaults.push_back(argument.default_value() ? to_attr(*argument.default_value()) : ir::Attr{});
+    out.defaults.push_back(default_of(argument));
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) out.writes.push_back(static_cast<std::uint32_t>(i));
   }
   for (const c10::Argument& result : out.schema->returns()) {

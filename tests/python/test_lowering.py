@@ -159,3 +159,22 @@ def test_a_number_that_tracing_wrote_into_the_graph_is_told_once() -> None:
     execute(gm, x, 4.0)
     with pytest.raises(ValueError, match="argument 1 is 5.0 and was 2.0"):
         execute(gm, x, 5.0, executor="strictly_nvfuser")
+
+
+class Formats(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.transpose(1, 2).contiguous() * 2
+        return y.relu(), (y + 1).clone() * 3, torch.empty_like(x).fill_(2.0) + x
+
+
+def test_words_that_a_schema_has_as_defaults_are_those_that_a_call_gives() -> None:
+    """The dispatcher keeps a memory format as a number: left out, it means what it means written out."""
+    x = torch.randn(2, 3, 4, 5)
+    gm = torch.export.export(Formats(), (x,)).module()
+    assert any(node.target is torch.ops.aten.contiguous.default and not node.kwargs and len(node.args) == 1 for node in gm.graph.nodes)
+    reasons = [node["reason"] for node in fxfuser.explain(gm, x).data["nodes"]]
+    assert not [reason for reason in reasons if "memory_format" in reason], reasons
+    before = fxfuser.stats()["launches"]["host"]
+    for ours, eager in zip(fxfuser.execute(gm, x), Formats()(x), strict=True):
+        assert torch.equal(ours, eager) and ours.stride() == eager.stride()
+    assert fxfuser.stats()["launches"]["host"] > before
