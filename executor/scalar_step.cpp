@@ -24,24 +24,24 @@ bool any_real(const Values& v) {
 bool truth(const IValue& value) { return value.isDouble() ? value.toDouble() != 0 : whole(value) != 0; }
 
 /// Python's integers have no end; a plan's have 64 bits and say when that is too few.
-std::int64_t fitting(bool overflows, std::int64_t result) {
-  FXF_CHECK(!overflows, Runtime, "an integer of the graph's own arithmetic needs more than 64 bits");
-  return result;
-}
+void check_fits(bool fits) { FXF_CHECK(fits, Runtime, "an integer of the graph's own arithmetic needs more than 64 bits"); }
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
-  return fitting(__builtin_add_overflow(a, b, &out), out);
+  check_fits(!__builtin_add_overflow(a, b, &out));
+  return out;
 }
 
 std::int64_t difference(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
-  return fitting(__builtin_sub_overflow(a, b, &out), out);
+  check_fits(!__builtin_sub_overflow(a, b, &out));
+  return out;
 }
 
 std::int64_t product(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
-  return fitting(__builtin_mul_overflow(a, b, &out), out);
+  check_fits(!__builtin_mul_overflow(a, b, &out));
+  return out;
 }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
@@ -56,7 +56,7 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
 std::int64_t shifted_left(std::int64_t a, std::int64_t by) {
   FXF_CHECK(by >= 0, Value, "negative shift count");
   if (a == 0) return 0;
-  fitting(by > 62, 0);
+  check_fits(by <= 62);
   return product(a, std::int64_t{1} << by);
 }
 

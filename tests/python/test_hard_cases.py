@@ -177,20 +177,33 @@ def test_named_dims_are_the_modules() -> None:
     assert execute(gm, x).names == gm(x).names == ("rows", "columns")
 
 
-@pytest.mark.parametrize(("op", "given", "wanted"), [("pow", 1, 1), ("pow", -1, 1), ("floordiv", 8, -8), ("mod", 8, 0), ("rshift", -5, -1), ("pow", 3, None), ("lshift", 3, None), ("mul", 2**62, None)])
-def test_arithmetic_of_integers(op: str, given: int, wanted: int | None) -> None:
+INTEGERS = {
+    "add": [(5, 3), (-5, 3), (2**63 - 1, 1)],
+    "sub": [(5, 3), (3, 5), (-(2**63), 1)],
+    "mul": [(5, 3), (-5, 3), (2**62, 4)],
+    "pow": [(3, 4), (-3, 3), (1, 70), (-1, 70), (3, 0), (3, 70)],
+    "floordiv": [(8, 3), (-8, 3), (8, -1), (-8, -3)],
+    "mod": [(8, 3), (-8, 3), (8, -1), (8, -3)],
+    "lshift": [(3, 5), (-3, 5), (0, 70), (3, 70)],
+    "rshift": [(9, 2), (-9, 2), (9, 70), (-9, 70)],
+}
+
+
+@pytest.mark.parametrize("op", INTEGERS)
+def test_arithmetic_of_integers(op: str) -> None:
     """Exact, or an error where 64 bits don't do."""
-    other = {"pow": 2**40, "rshift": 2**40, "lshift": 70, "mul": 4}.get(op, -1)
-    graph = torch.fx.Graph()
-    x, n = graph.placeholder("x"), graph.placeholder("n")
-    number = graph.call_function(getattr(operator, op), (n, other))
-    graph.output((graph.call_function(torch.ops.aten.mul.Tensor, (x, 2.0)), number))
-    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
-    if wanted is None:
-        with pytest.raises(RuntimeError, match="more than 64 bits"):
-            execute(gm, torch.ones(3), given)
-    else:
-        assert execute(gm, torch.ones(3), given)[1] == wanted == getattr(operator, op)(given, other)
+    for given, other in INTEGERS[op]:
+        graph = torch.fx.Graph()
+        x, n = graph.placeholder("x"), graph.placeholder("n")
+        number = graph.call_function(getattr(operator, op), (n, other))
+        graph.output((graph.call_function(torch.ops.aten.mul.Tensor, (x, 2.0)), number))
+        gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+        wanted = getattr(operator, op)(given, other)
+        if -(2**63) <= wanted < 2**63:
+            assert execute(gm, torch.ones(3), given)[1] == wanted, (op, given, other)
+        else:
+            with pytest.raises(RuntimeError, match="more than 64 bits"):
+                execute(gm, torch.ones(3), given)
 
 
 def test_equal_results_are_two_tensors() -> None:

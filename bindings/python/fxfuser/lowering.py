@@ -117,9 +117,10 @@ def _what_a_trace_misses(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs
         return _AUTOCAST
     if torch._C._len_torch_function_stack() > 0 or torch._C._len_torch_dispatch_stack() > 0:
         return _MODE
-    if torch.is_grad_enabled() and any(
-        isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in [*state_of(gm).values(), *pytree.tree_leaves((args, kwargs))]
-    ):
+    tensors = [leaf for leaf in [*state_of(gm).values(), *pytree.tree_leaves((args, kwargs))] if isinstance(leaf, torch.Tensor)]
+    if any(tensor.has_names() for tensor in tensors):
+        return "an input has named dims"
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return (
             "an input or parameter requires grad while grad mode is on: "
             "call it under torch.no_grad() (or torch.inference_mode()) to run it fused"
