@@ -281,7 +281,8 @@ TEST_CASE("every schedule holds together", "[schedule]") {
     const Schedule s = schedule_of(fusion, arch);
     CAPTURE(rows, columns, arch.name, codegen::to_string(s), codegen::to_string(fusion));
     REQUIRE(s.vector >= 1);
-    REQUIRE((fusion.axes.empty() || fusion.axes.back().size % s.vector == 0));
+    const std::size_t along = s.kind == ScheduleKind::Interleave ? static_cast<std::size_t>(s.long_axis) : fusion.axes.size() - 1;
+    REQUIRE((fusion.axes.empty() || fusion.axes[along].size % s.vector == 0));
     REQUIRE(s.unroll >= 1);
     REQUIRE(s.split >= 1);
     REQUIRE(s.vector_input.size() == fusion.inputs.size());
