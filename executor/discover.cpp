@@ -177,11 +177,13 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters, bo
 }
 
 void Discovery::execute(Step step, Slots& slots, RunCounters& counters) {
-  const AllocationWatch watch;
+  // Only ATen's own ops: Python, which a callable runs, takes what watches for a profiler of its own kind.
+  std::optional<AllocationWatch> watch;
+  if (calls_aten(step)) watch.emplace();
   const bool done = run_step(step, slots, counters);
   FXF_ASSERT(done, "a step's own guard fails where it was made");
-  watched_ = watched_ && watch.watches();
-  memory_.note(step, slots, watch.most());
+  watched_ = watched_ && (!watch || watch->watches());
+  memory_.note(step, slots, watch ? watch->most() : 0);
   plan_.steps.push_back(std::move(step));
 }
 

@@ -30,6 +30,11 @@ bool share(const c10::IValue& a, const c10::IValue& b) { return has_memory(a) &&
 
 }  // namespace
 
+bool calls_aten(const Step& step) {
+  const auto* aten = std::get_if<AtenStep>(&step.what);
+  return aten != nullptr && aten->call.name().starts_with("aten.");
+}
+
 struct AllocationWatch::State {
   std::shared_ptr<Counter> counter = std::make_shared<Counter>();
   c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, counter};
@@ -75,8 +80,7 @@ void ValueMemory::note_call(const Step& step, bool keeps, std::int64_t most, con
 void ValueMemory::note(const Step& step, const Slots& slots, std::int64_t most) {
   if (std::holds_alternative<LaunchStep>(step.what)) for_each_write(step, [&](SlotId slot) { note_result(slot, {}, slots); });
   else if (const auto* view = std::get_if<ViewStep>(&step.what)) at(view->target).root = root_of(view->source);
-  else if (const auto* aten = std::get_if<AtenStep>(&step.what)) note_call(step, !aten->call.name().starts_with("aten."), most, slots);
-  else if (std::holds_alternative<CallableStep>(step.what)) note_call(step, true, most, slots);
+  else if (std::holds_alternative<AtenStep>(step.what) || std::holds_alternative<CallableStep>(step.what)) note_call(step, !calls_aten(step), most, slots);
 }
 
 }  // namespace fxfuser::executor

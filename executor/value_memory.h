@@ -10,6 +10,9 @@
 
 namespace fxfuser::executor {
 
+/// Is a step a call of an op of ATen's own, which runs no Python and keeps nothing of what it is given?
+bool calls_aten(const Step& step);
+
 /// Counts what the tensors of the calling thread take while it lives. Watches nothing while a profiler does: there is one place for
 /// the reports of PyTorch's allocators.
 class AllocationWatch {
