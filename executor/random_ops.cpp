@@ -105,8 +105,8 @@ at::Tensor seeded_rand_like(const at::Tensor& self, OptionalDType dtype, Optiona
   return uniform(seed, node, self.sym_sizes(), dtype.value_or(self.scalar_type()));
 }
 
-at::Tensor seeded_uniform(const at::Tensor& self, double from, double to, const std::optional<at::Generator>&, const at::Tensor& seed, std::int64_t node) {
-  return uniform(seed, node, self.sym_sizes(), self.scalar_type()) * (to - from) + from;
+at::Tensor seeded_uniform(const at::Tensor& self, double low, double high, const std::optional<at::Generator>&, const at::Tensor& seed, std::int64_t node) {
+  return uniform(seed, node, self.sym_sizes(), self.scalar_type()) * (high - low) + low;
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void define_random_ops(torch::Library& library) {
   library.def(
       "seeded_rand_like(Tensor self, ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory, MemoryFormat? memory_format, Tensor seed, int node) -> Tensor",
       &seeded_rand_like, traced);
-  library.def("seeded_uniform(Tensor self, float from, float to, Generator? generator, Tensor seed, int node) -> Tensor", &seeded_uniform, traced);
+  library.def("seeded_uniform(Tensor self, float low, float high, Generator? generator, Tensor seed, int node) -> Tensor", &seeded_uniform, traced);
 }
 
 }  // namespace fxfuser::executor

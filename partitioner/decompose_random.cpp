@@ -86,8 +86,8 @@ Values seeded_rand_like(B& b) {
 
 Values seeded_uniform(B& b) {
   const ir::TensorMeta meta = b.meta(b.tensor("self"));
-  const double from = b.real("from", 0), to = b.real("to", 1);
-  return {b.add(b.mul(uniform(b, meta.sizes, meta.dtype), to - from), from)};
+  const double low = b.real("low", 0), high = b.real("high", 1);
+  return {b.add(b.mul(uniform(b, meta.sizes, meta.dtype), high - low), low)};
 }
 
 }  // namespace

@@ -21,12 +21,14 @@ std::string middle(std::string_view target) {
   return first == std::string_view::npos || last <= first ? std::string(target) : std::string(target.substr(first + 1, last - first - 1));
 }
 
-/// The names under which `fd.ops` may have what the node means: its row's, its own, those of the row's other overloads.
+/// The names under which `fd.ops` may have what the node means: its row's, its own, those of the row's other overloads, that of its
+/// copy (results of a definition are no views).
 std::vector<std::string> candidates(const ir::Node& node) {
   std::vector<std::string> names = {node.row->op, middle(node.target)};
   for (const ir::OpTarget& target : node.row->targets) {
     if (const std::string name = middle(target.target); std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
+  names.push_back(middle(node.target) + "_copy");
   return names;
 }
 
@@ -126,11 +128,14 @@ class Writer {
   /// What the row calls the op's parameters; empty when the op is not this row's.
   static std::vector<std::string> row_names(const OpSignature& op, const ir::OpRow& row) {
     std::vector<std::string> names;
-    if (op.row == &row) {
+    if (op.row == &row || (op.row != nullptr && op.row->op == row.op + "_copy")) {
       for (const SignatureParam& param : op.params) names.push_back(param.row);
     } else if (op.row == nullptr && op.overloads.size() == 1) {
       // One of the row's overloads under ATen's own name and parameters.
-      const auto form = std::find_if(row.targets.begin(), row.targets.end(), [&](const ir::OpTarget& target) { return target.target == op.overloads[0].target; });
+      const auto form = std::find_if(row.targets.begin(), row.targets.end(), [&](const ir::OpTarget& target) {
+        const std::string copy = fmt::format("aten.{}_copy{}", middle(target.target), target.target.substr(target.target.rfind('.')));
+        return op.overloads[0].target == target.target || op.overloads[0].target == copy;
+      });
       if (form != row.targets.end()) names = form->names;
     }
     return names;
