@@ -51,6 +51,13 @@ Passes plan_passes(const Fusion& fusion) {
   return out;
 }
 
+std::vector<std::uint32_t> needed_by_outputs(const Fusion& fusion, std::vector<bool> available) {
+  available.resize(fusion.body.size(), false);
+  std::vector<std::uint32_t> roots;
+  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
+  return needed(fusion, roots, available);
+}
+
 std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::uint32_t>& roots, const std::vector<bool>& available) {
   std::vector<bool> wanted(fusion.body.size(), false);
   for (std::uint32_t root : roots) wanted[root] = !available[root];

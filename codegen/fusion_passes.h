@@ -29,6 +29,9 @@ Passes plan_passes(const Fusion& fusion);
 /// Expressions that `roots` need, ascending, not going below expressions for which `available` holds (those are left out).
 std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::uint32_t>& roots, const std::vector<bool>& available);
 
+/// Those that the outputs need. `available` may be shorter than the body: what it does not hold is not available.
+std::vector<std::uint32_t> needed_by_outputs(const Fusion& fusion, std::vector<bool> available = {});
+
 /// Is an output made from folded columns, after the last row?
 bool is_column_output(const Fusion& fusion, std::size_t output);
 

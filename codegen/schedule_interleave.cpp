@@ -29,14 +29,11 @@ Layout layout_of(const Fusion& fusion, const Affine& form, Axes axes) {
   return inner == 1 && outer == fusion.axes[static_cast<std::size_t>(axes.at_short)].size ? Layout::Interleaved : Layout::Other;
 }
 
-/// Packs of `vector` elements begin at multiples of it.
-bool aligned(const Fusion& fusion, const Affine& form, Axes axes, Layout layout, std::int64_t vector) {
-  if (form.offset % vector != 0) return false;
-  for (int a = 0; a < static_cast<int>(form.coeff.size()); ++a) {
-    if (a == axes.at_long || (a == axes.at_short && layout == Layout::Interleaved)) continue;
-    if (fusion.axes[static_cast<std::size_t>(a)].size > 1 && coefficient(form, a) % vector != 0) return false;
-  }
-  return true;
+/// Packs of `vector` elements begin at multiples of it. Interleaved, a step of `vector` along the long axis is a multiple of it.
+bool aligned(const Fusion& fusion, Affine form, Axes axes, Layout layout, std::int64_t vector) {
+  if (layout == Layout::Planar) return aligned_form(fusion, form, axes.at_long, vector);
+  form.coeff[static_cast<std::size_t>(axes.at_long)] = 0;
+  return aligned_form(fusion, form, axes.at_short, vector);
 }
 
 /// Which tensors are accessed in packs along these axes, and how.
@@ -55,9 +52,7 @@ Accesses accesses(const Fusion& fusion, const ArchInfo& arch, const ScheduleOpti
   Accesses found;
   found.inputs.assign(fusion.inputs.size(), false);
   found.outputs.assign(fusion.outputs.size(), false);
-  std::vector<int> loads(fusion.inputs.size(), 0);
-  for (const Expr& expr : fusion.body)
-    if (expr.kind == ExprKind::Load) ++loads[expr.input];
+  const std::vector<int> loads = loads_by_input(fusion);
   const std::int64_t across = fusion.axes[static_cast<std::size_t>(axes.at_short)].size;
   const auto fits = [&](const Affine& form, DType dtype) {
     const Layout layout = layout_of(fusion, form, axes);

@@ -77,6 +77,13 @@ std::int64_t ceil_pow2(std::int64_t value) {
   return value < 1 ? 1 : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
+std::vector<int> loads_by_input(const Fusion& fusion) {
+  std::vector<int> loads(fusion.inputs.size(), 0);
+  for (const Expr& expr : fusion.body)
+    if (expr.kind == ExprKind::Load) ++loads[expr.input];
+  return loads;
+}
+
 std::uint64_t axes_of(const Affine& form) {
   std::uint64_t mask = 0;
   for (std::size_t a = 0; a < form.coeff.size(); ++a)

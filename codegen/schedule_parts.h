@@ -48,7 +48,13 @@ std::int64_t deepest_columns(const Fusion& fusion, const ArchInfo& arch, std::in
 /// May `vector` elements of this load along `axis` be read at once: by its addresses and by what is known of the pointer?
 bool loads_vectors(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Expr& load, int axis, std::int64_t vector);
 
-/// The same of the pointer alone.
+/// Is every address that the form gives at a multiple of `vector` along `axis`, where it is contiguous, itself a multiple of it?
+bool aligned_form(const Fusion& fusion, const Affine& form, int axis, std::int64_t vector);
+
+/// How often the body loads each input.
+std::vector<int> loads_by_input(const Fusion& fusion);
+
+/// loads_vectors of the pointer alone.
 bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, std::size_t input, std::int64_t vector);
 
 /// What no scheduler takes: reductions over some of the reduced axes or over kept ones, outputs that cover only a part of

@@ -52,9 +52,7 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
   for (int axis = 0; axis < output_axis; ++axis) {
     Tiling tiling{axis, {}};
     std::int64_t bytes = 0, shared = 0;
-    std::vector<int> loads(fusion.inputs.size(), 0);
-    for (const Expr& expr : fusion.body)
-      if (expr.kind == ExprKind::Load) ++loads[expr.input];
+    const std::vector<int> loads = loads_by_input(fusion);
     for (const Expr& expr : fusion.body) {
       // An input that is read twice, at different places, would need two tiles: it is read as it lies.
       if (expr.kind != ExprKind::Load || loads[expr.input] != 1 || other_axis(fusion, expr, output_axis, least) != axis)

@@ -14,14 +14,6 @@ bool divides(std::int64_t vector, std::int64_t value) {
   return value % vector == 0;
 }
 
-/// Every address that the form gives at a multiple of `vector` along `axis` is itself a multiple of it.
-bool aligned_form(const Fusion& fusion, const Affine& form, int axis, std::int64_t vector) {
-  if (coefficient(form, axis) != 1 || !divides(vector, form.offset)) return false;
-  for (std::size_t a = 0; a < form.coeff.size(); ++a)
-    if (static_cast<int>(a) != axis && fusion.axes[a].size > 1 && !divides(vector, form.coeff[a])) return false;
-  return true;
-}
-
 bool aligned_load(const Fusion& fusion, const Expr& load, int axis, std::int64_t vector) {
   if (!aligned_form(fusion, load.form, axis, vector)) return false;
   for (const Indirect& term : load.indirect) {
@@ -119,6 +111,13 @@ Range range_of(const Fusion& fusion, const Affine& form) {
 }
 
 }  // namespace
+
+bool aligned_form(const Fusion& fusion, const Affine& form, int axis, std::int64_t vector) {
+  if (coefficient(form, axis) != 1 || !divides(vector, form.offset)) return false;
+  for (std::size_t a = 0; a < form.coeff.size(); ++a)
+    if (static_cast<int>(a) != axis && fusion.axes[a].size > 1 && !divides(vector, form.coeff[a])) return false;
+  return true;
+}
 
 bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, std::size_t input, std::int64_t vector) {
   if (arch.target == Target::Host) return true;  // unaligned vectors are as good there

@@ -90,14 +90,44 @@ std::string CudaWriter::load_address(std::uint32_t id) {
   return address;
 }
 
-std::string CudaWriter::load_guard(std::uint32_t id) {
-  std::string guard;
-  const Expr& expr = fusion.body[id];
-  for (std::size_t b = 0; b < expr.bounds.size(); ++b) guard += (b == 0 ? "" : " && ") + bound(expr.bounds[b], fmt::format("e{}_guard{}", id, b));
-  return guard;
+std::string CudaWriter::guard(const std::vector<Bound>& bounds, const std::string& name) {
+  std::string text;
+  for (std::size_t b = 0; b < bounds.size(); ++b) text += (b == 0 ? "" : " && ") + bound(bounds[b], fmt::format("{}_guard{}", name, b));
+  return text;
 }
 
-std::string CudaWriter::bound(const Bound& bound, const std::string& role) { return params.bound(bound, role, pack_index ? pack_index : index_name); }
+std::string CudaWriter::load_guard(std::uint32_t id) { return guard(fusion.body[id].bounds, fmt::format("e{}", id)); }
+
+std::string CudaWriter::bound(const Bound& bound, const std::string& role) { return params.bound(bound, role, pack_index_ ? pack_index_ : index_name); }
+
+void CudaWriter::begin_pack(std::size_t axis) {
+  pack_index_ = index_name;
+  index_name = [axis, first = pack_index_](std::size_t a) { return a == axis ? "(" + first(a) + " + e)" : first(a); };
+}
+
+void CudaWriter::end_pack() {
+  index_name = std::move(pack_index_);
+  pack_index_ = nullptr;
+}
+
+void CudaWriter::declare_packs(const std::vector<std::size_t>& outputs, std::size_t axis) {
+  for (std::size_t output : outputs) {
+    if (is_pack_output(output, axis)) body.linef("{} y{}[{}];", register_type(fusion.outputs[output].meta.dtype), output, schedule.vector);
+  }
+}
+
+void CudaWriter::put_elements(const std::vector<std::size_t>& outputs, std::size_t axis) {
+  for (std::size_t output : outputs) {
+    if (is_pack_output(output, axis)) body.linef("y{}[e] = {};", output, output_value(output));
+    else store(output);
+  }
+}
+
+void CudaWriter::store_packs(const std::vector<std::size_t>& outputs, std::size_t axis) {
+  for (std::size_t output : outputs) {
+    if (is_pack_output(output, axis)) body.linef("fxf_store({} + {}, y{});", params.output(output), store_address(output), output);
+  }
+}
 
 std::string CudaWriter::store_address(std::size_t output) {
   return params.affine(fusion.outputs[output].form, params.output(output), index_name);
@@ -139,14 +169,7 @@ std::string CudaWriter::output_value(std::size_t output) {
   return out.meta.dtype == DType::Bool ? "(" + value + " != 0)" : "(" + type + ")" + value;
 }
 
-std::string CudaWriter::guard_of(std::size_t output) {
-  std::string guard;
-  const FusionOutput& out = fusion.outputs[output];
-  for (std::size_t b = 0; b < out.bounds.size(); ++b) {
-    guard += (b == 0 ? "" : " && ") + bound(out.bounds[b], params.output(output) + "_guard" + std::to_string(b));
-  }
-  return guard;
-}
+std::string CudaWriter::guard_of(std::size_t output) { return guard(fusion.outputs[output].bounds, params.output(output)); }
 
 void CudaWriter::store(std::size_t output) {
   const std::string guard = guard_of(output);

@@ -26,7 +26,6 @@ class CudaWriter {
   Passes passes;
   std::function<std::string(std::uint32_t)> value_name;
   ParamBlock::IndexName index_name;
-  ParamBlock::IndexName pack_index;  // set among the elements of a pack: the indices of its first. A pack lies on one side of each bound.
 
   const std::string& index() const { return params.index_type(); }
   std::vector<std::size_t> kept_axes() const;
@@ -45,8 +44,9 @@ class CudaWriter {
   /// Address of a load or store at the current indices.
   std::string load_address(std::uint32_t id);
   std::string store_address(std::size_t output);
-  /// The condition under which a load may be made, "" where it always may; one bound.
+  /// The condition under which a load may be made, "" where it always may; that of bounds by a name; one bound.
   std::string load_guard(std::uint32_t id);
+  std::string guard(const std::vector<Bound>& bounds, const std::string& name);
   std::string bound(const Bound& bound, const std::string& role);
   /// `const T v<id> = ...` for one expression (no Reduce).
   std::string right_side(std::uint32_t id);
@@ -55,6 +55,16 @@ class CudaWriter {
   std::string output_value(std::size_t output);
   void store(std::size_t output);
   std::string guard_of(std::size_t output);
+
+  /// Between these, `e` counts the elements of a pack along `axis`, and indices are those of the element. Bounds are asked of the
+  /// pack's first: a pack lies on one side of each.
+  void begin_pack(std::size_t axis);
+  void end_pack();
+  /// Outputs of a pack along `axis`: the arrays of those that are stored as packs; at each element (between begin_pack and end_pack) its
+  /// value, stored at once where the output is no pack; the packs.
+  void declare_packs(const std::vector<std::size_t>& outputs, std::size_t axis);
+  void put_elements(const std::vector<std::size_t>& outputs, std::size_t axis);
+  void store_packs(const std::vector<std::size_t>& outputs, std::size_t axis);
 
   /// Type of an accumulator of neighbouring elements.
   std::string accumulator_type(const Accumulator& state) const;
@@ -76,6 +86,7 @@ class CudaWriter {
   void close_entry(KernelSource& source, const std::string& suffix, std::int64_t blocks, int threads);
 
  private:
+  ParamBlock::IndexName pack_index_;  // set among the elements of a pack: the indices of its first
   std::vector<bool> narrow_;
   std::set<std::uint32_t> random_;  // expressions of this entry that draw random bits
 };

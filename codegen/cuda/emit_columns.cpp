@@ -60,16 +60,11 @@ class Columns {
   void begin_elements() {
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
-    plain_index_ = w_.index_name;
-    if (vector_ > 1) {
-      w_.pack_index = plain_index_;
-      w_.index_name = [this, plain = plain_index_](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
-    }
+    if (vector_ > 1) w_.begin_pack(inner_);
   }
 
   void end_elements() {
-    w_.index_name = plain_index_;
-    w_.pack_index = nullptr;
+    if (vector_ > 1) w_.end_pack();
     w_.body.end();
   }
 
@@ -210,9 +205,7 @@ class Columns {
     for (std::uint32_t id : run.ids) {
       if (w_.is_pack(id, inner_) && !is_loaded(id)) w_.body.linef("const auto x{} = {};", id, w_.pack_load(id));
     }
-    for (std::size_t output : run.outputs) {
-      if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
-    }
+    w_.declare_packs(run.outputs, inner_);
     begin_elements();
     for (std::uint32_t id : run.ids) {
       const std::string type = register_type(fusion_.body[id].dtype);
@@ -221,14 +214,9 @@ class Columns {
       else w_.statement(id);
     }
     for (const Accumulator* state : run.states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e * {} + u]", state->expr, run.length), reduced_));
-    for (std::size_t output : run.outputs) {
-      if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
-      else w_.store(output);
-    }
+    w_.put_elements(run.outputs, inner_);
     end_elements();
-    for (std::size_t output : run.outputs) {
-      if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
-    }
+    w_.store_packs(run.outputs, inner_);
   }
 
   void results(const std::vector<const Accumulator*>& states) {
@@ -268,23 +256,12 @@ class Columns {
     }
     if (outputs.empty()) return;
     w_.body.begin("if (live && deep == 0)");
-    store_outputs(outputs);
-    w_.body.end();
-  }
-
-  void store_outputs(const std::vector<std::size_t>& outputs) {
-    for (std::size_t output : outputs) {
-      if (w_.is_pack_output(output, inner_)) w_.body.linef("{} y{}[{}];", register_type(fusion_.outputs[output].meta.dtype), output, vector_);
-    }
+    w_.declare_packs(outputs, inner_);
     begin_elements();
-    for (std::size_t output : outputs) {
-      if (w_.is_pack_output(output, inner_)) w_.body.linef("y{}[e] = {};", output, w_.output_value(output));
-      else w_.store(output);
-    }
+    w_.put_elements(outputs, inner_);
     end_elements();
-    for (std::size_t output : outputs) {
-      if (w_.is_pack_output(output, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(output), w_.store_address(output), output);
-    }
+    w_.store_packs(outputs, inner_);
+    w_.body.end();
   }
 
   void partials() {
@@ -311,7 +288,6 @@ class Columns {
   int across_, deep_, vector_;
   bool split_;
   std::size_t inner_ = 0;
-  ParamBlock::IndexName plain_index_;
 };
 
 }  // namespace

@@ -41,9 +41,7 @@ void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
     }
   }
   w.body.begin("if (live && lane == 0)");
-  std::vector<std::uint32_t> roots;
-  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
-  for (std::uint32_t id : needed(fusion, roots, available)) w.statement(id);
+  for (std::uint32_t id : needed_by_outputs(fusion, available)) w.statement(id);
   for (std::size_t i = 0; i < fusion.outputs.size(); ++i) w.store(i);
   w.body.end();
   w.close_entry(source, "_finish", (rows + kThreads / kLanes - 1) / (kThreads / kLanes), kThreads);

@@ -84,9 +84,7 @@ class Interleave {
     w_.body.begin(fmt::format("for (int s = 0; s < {}; ++s)", across_));
     const auto packs = w_.index_name;
     w_.index_name = [this, plain](std::size_t axis) { return axis == short_ ? "s" : plain(axis); };
-    std::vector<std::uint32_t> roots;
-    for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
-    for (std::uint32_t id : needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false))) {
+    for (std::uint32_t id : needed_by_outputs(w_.fusion)) {
       const Expr& expr = w_.fusion.body[id];
       if (is_pack(id)) w_.body.linef("const {0} v{1} = fxf_get(x{1}{2});", register_type(expr.dtype), id, at(expr.form, ", ", ""));
       else w_.statement(id);

@@ -1,5 +1,7 @@
 // One-shot grid: a thread owns `unroll` groups of `vector` neighbours along the innermost axis.
 
+#include <numeric>
+
 #include "codegen/cuda/cuda_writer.h"
 
 namespace fxfuser::codegen {
@@ -55,9 +57,7 @@ class Pointwise {
   }
 
   void element() {
-    std::vector<std::uint32_t> roots;
-    for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
-    const std::vector<std::uint32_t> ids = needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false));
+    const std::vector<std::uint32_t> ids = needed_by_outputs(w_.fusion);
     if (vector_ == 1) {
       for (std::uint32_t id : ids) w_.statement(id);
       for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.store(i);
@@ -70,28 +70,21 @@ class Pointwise {
     for (std::uint32_t id : ids) {
       if (w_.is_pack(id, inner_)) w_.body.linef("const auto x{} = {};", id, w_.pack_load(id));
     }
-    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
-      if (w_.is_pack_output(i, inner_)) w_.body.linef("{} y{}[{}];", register_type(w_.fusion.outputs[i].meta.dtype), i, vector_);
-    }
+    std::vector<std::size_t> outputs(w_.fusion.outputs.size());
+    std::iota(outputs.begin(), outputs.end(), std::size_t{0});
+    w_.declare_packs(outputs, inner_);
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
-    const auto plain = w_.pack_index = w_.index_name;
-    w_.index_name = [this, plain](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
+    w_.begin_pack(inner_);
     for (std::uint32_t id : ids) {
       if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) continue;
       if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);", register_type(w_.fusion.body[id].dtype), id, id);
       else w_.statement(id);
     }
-    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
-      if (w_.is_pack_output(i, inner_)) w_.body.linef("y{}[e] = {};", i, w_.output_value(i));
-      else w_.store(i);
-    }
-    w_.index_name = plain;
-    w_.pack_index = nullptr;
+    w_.put_elements(outputs, inner_);
+    w_.end_pack();
     w_.body.end();
-    for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) {
-      if (w_.is_pack_output(i, inner_)) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(i), w_.store_address(i), i);
-    }
+    w_.store_packs(outputs, inner_);
   }
 
   CudaWriter& w_;

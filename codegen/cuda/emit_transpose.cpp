@@ -162,14 +162,13 @@ class Transpose {
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.body.linef("{} y{}[2];", register_type(w_.fusion.outputs[i].meta.dtype), i);
     w_.body.line("FXF_UNROLL");
     w_.body.begin("for (int e = 0; e < 2; ++e)");
-    const auto plain = w_.index_name;
-    w_.index_name = [this, plain](std::size_t axis) { return axis == inner_ ? "(" + plain(axis) + " + e)" : plain(axis); };
-    for (std::uint32_t id : body()) {
+    w_.begin_pack(inner_);
+    for (std::uint32_t id : needed_by_outputs(w_.fusion)) {
       if (is_turned(id)) w_.body.linef("const {} v{} = fxf_get(x{}[e], down);", register_type(w_.fusion.body[id].dtype), id, id);
       else w_.statement(id);
     }
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.body.linef("y{}[e] = {};", i, w_.output_value(i));
-    w_.index_name = plain;
+    w_.end_pack();
     w_.body.end();
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.body.linef("fxf_store({} + {}, y{});", w_.params.output(i), w_.store_address(i), i);
     w_.body.end();
@@ -180,15 +179,9 @@ class Transpose {
 
   bool is_turned(std::uint32_t id) const { return std::find(tiles_.begin(), tiles_.end(), id) != tiles_.end(); }
 
-  std::vector<std::uint32_t> body() const {
-    std::vector<std::uint32_t> roots;
-    for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
-    return needed(w_.fusion, roots, std::vector<bool>(w_.fusion.body.size(), false));
-  }
-
   void compute(bool guarded) {
     begin_tile(false, guarded);
-    for (std::uint32_t id : body()) {
+    for (std::uint32_t id : needed_by_outputs(w_.fusion)) {
       const bool turned = is_turned(id);
       if (turned) w_.body.linef("const {} v{} = fxf_widen(FXF_TAKE(tile{}, fast * {} + slow));", register_type(w_.fusion.body[id].dtype), id, id, tile_ + 1);
       else if (std::find(early_.begin(), early_.end(), id) != early_.end()) w_.body.linef("const {} v{} = fxf_widen(early{}[u]);", register_type(w_.fusion.body[id].dtype), id, id);

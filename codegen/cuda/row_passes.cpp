@@ -212,7 +212,6 @@ void RowPasses::store_row_outputs(const std::string& guard) {
 void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& ids, const PassWork& work, const std::vector<std::uint32_t>& keeps) {
   const auto along = [&](std::uint32_t id) { return !reduced.empty() && ((fusion.body[id].depends >> inner) & 1) != 0; };
   const auto plain_value = w.value_name;
-  const auto plain_index = w.index_name;
   w.value_name = [this, plain_value](std::uint32_t id) {
     const bool kept = std::find(kept_.begin(), kept_.end(), id) != kept_.end();
     return kept ? fmt::format("keep{}[k * {} + e]", id, vector) : plain_value(id);
@@ -223,16 +222,13 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   for (std::uint32_t id : ids) {
     if (is_full_pack(id) && !is_held(id)) w.body.linef("const auto x{} = {};", id, pack_source(id));
   }
-  for (std::size_t output : work.outputs) {
-    if (w.is_pack_output(output, inner)) w.body.linef("{} y{}[{}];", register_type(fusion.outputs[output].meta.dtype), output, vector);
-  }
+  w.declare_packs(work.outputs, inner);
   for (const Accumulator* state : work.states) {
     if (w.is_compensated(*state)) declare_parts(*state);
   }
   w.body.line("FXF_UNROLL");
   w.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector));
-  w.pack_index = plain_index;
-  if (vector > 1) w.index_name = [this, plain_index](std::size_t axis) { return axis == inner ? "(" + plain_index(axis) + " + e)" : plain_index(axis); };
+  if (vector > 1) w.begin_pack(inner);
   for (std::uint32_t id : ids) {
     if (!along(id)) continue;
     if (is_full_pack(id)) w.body.linef("const {} v{} = fxf_get(x{}{}, e);", register_type(fusion.body[id].dtype), id, id, is_held(id) ? "[k]" : "");
@@ -244,21 +240,15 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
     w.body.line(w.fold_element(*state, direct ? fmt::format("acc{}", state->expr) : fmt::format("part{}[e]", state->expr), reduced));
   }
   columns_.fold(pass, reduced);
-  for (std::size_t output : work.outputs) {
-    if (w.is_pack_output(output, inner)) w.body.linef("y{}[e] = {};", output, w.output_value(output));
-    else w.store(output);
-  }
-  w.index_name = plain_index;
-  w.pack_index = nullptr;
+  w.put_elements(work.outputs, inner);
+  if (vector > 1) w.end_pack();
   w.body.end();
   for (const Accumulator* state : work.states) {
     if (!w.is_compensated(*state)) continue;
     const std::string folded = fmt::format("fxf_fold_parts<{0}>(part{1}, fold{1})", vector, state->expr);
     w.body.linef("acc{0} = {1}(acc{0}, {2});", state->expr, w.chain_fold(*state), w.chained(*state, folded));
   }
-  for (std::size_t output : work.outputs) {
-    if (w.is_pack_output(output, inner)) w.body.linef("fxf_store({} + {}, y{});", w.params.output(output), w.store_address(output), output);
-  }
+  w.store_packs(work.outputs, inner);
   w.value_name = plain_value;
 }
 

@@ -39,9 +39,7 @@ void emit_host_finish(HostWriter& w, KernelSource& source) {
       available[result] = true;
     }
   }
-  std::vector<std::uint32_t> roots;
-  for (const FusionOutput& output : fusion.outputs) roots.push_back(output.expr);
-  w.statements(needed(fusion, roots, available));
+  w.statements(needed_by_outputs(fusion, available));
   for (std::size_t i = 0; i < fusion.outputs.size(); ++i) w.store(i);
   w.body.end();
   close_entry(w, source, "_finish", fusion.kept_numel(), 1024);

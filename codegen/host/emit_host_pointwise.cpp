@@ -12,9 +12,7 @@ std::int64_t points(const Fusion& fusion) {
 }
 
 void element(HostWriter& w) {
-  std::vector<std::uint32_t> roots;
-  for (const FusionOutput& output : w.fusion.outputs) roots.push_back(output.expr);
-  w.statements(needed(w.fusion, roots, std::vector<bool>(w.fusion.body.size(), false)));
+  w.statements(needed_by_outputs(w.fusion));
   for (std::size_t i = 0; i < w.fusion.outputs.size(); ++i) w.store(i);
 }
 

@@ -78,9 +78,7 @@ class Tiles {
       available[id] = true;
       w_.body.linef("const {0} v{1} = fxf_get(tile{1}, row * {2} + column);", register_type(w_.fusion.body[id].dtype), id, tile_);
     }
-    std::vector<std::uint32_t> roots;
-    for (const FusionOutput& output : w_.fusion.outputs) roots.push_back(output.expr);
-    w_.statements(needed(w_.fusion, roots, available));
+    w_.statements(needed_by_outputs(w_.fusion, available));
     for (std::size_t i = 0; i < w_.fusion.outputs.size(); ++i) w_.store(i);
     w_.body.end();
     w_.body.end();
