@@ -125,24 +125,17 @@ void Discovery::prefetch() {
 
 std::vector<std::vector<SlotId>> Discovery::last_reads() const {
   const ir::Graph& graph = lowered_.graph;
-  constexpr std::uint32_t kNever = 0xffffffffu;
-  std::vector<std::uint32_t> last(graph.values.size(), kNever);
-  const auto touch = [&](ir::NodeId id, std::uint32_t unit) {
-    ir::for_each_value(graph.node(id).args, [&](ir::ValueId value) { last[value] = unit; });
-    for (ir::ValueId value : graph.node(id).outputs) last[value] = unit;
-  };
-  for (std::uint32_t u = 0; u < lowered_.units.size(); ++u) {
-    const Unit& unit = lowered_.units[u];
-    if (unit.partition < 0) touch(unit.node, u);
-    else for (ir::NodeId id : lowered_.partitions[static_cast<std::size_t>(unit.partition)].nodes) touch(id, u);
+  std::vector<std::optional<std::uint32_t>> last = last_units(lowered_);
+  for (ir::ValueId value : graph.inputs) last[value].reset();
+  for (const ir::Constant& constant : graph.constants) last[constant.value].reset();
+  ir::for_each_value(graph.outputs, [&](ir::ValueId value) { last[value].reset(); });
+  for (const ir::WriteBack& write : graph.write_backs) {
+    last[write.target].reset();
+    last[write.source].reset();
   }
-  for (ir::ValueId value : graph.inputs) last[value] = kNever;
-  for (const ir::Constant& constant : graph.constants) last[constant.value] = kNever;
-  ir::for_each_value(graph.outputs, [&](ir::ValueId value) { last[value] = kNever; });
-  for (const ir::WriteBack& write : graph.write_backs) last[write.target] = last[write.source] = kNever;
   std::vector<std::vector<SlotId>> out(lowered_.units.size());
   for (ir::ValueId value = 0; value < last.size(); ++value) {
-    if (last[value] != kNever) out[last[value]].push_back(value);
+    if (last[value]) out[*last[value]].push_back(value);
   }
   return out;
 }

@@ -13,6 +13,21 @@ namespace fxfuser::executor {
 
 using partitioner::Partition;
 
+std::vector<std::optional<std::uint32_t>> last_units(const LoweredGraph& lowered) {
+  std::vector<std::optional<std::uint32_t>> last(lowered.graph.values.size());
+  const auto touch = [&](ir::NodeId id, std::uint32_t unit) {
+    const ir::Node& node = lowered.graph.node(id);
+    ir::for_each_value(node.args, [&](ir::ValueId value) { last[value] = unit; });
+    for (ir::ValueId value : node.outputs) last[value] = unit;
+  };
+  for (std::uint32_t u = 0; u < lowered.units.size(); ++u) {
+    const Unit& unit = lowered.units[u];
+    if (unit.partition < 0) touch(unit.node, u);
+    else for (ir::NodeId id : lowered.partitions[static_cast<std::size_t>(unit.partition)].nodes) touch(id, u);
+  }
+  return last;
+}
+
 LoweredGraph lower(Session& session, ir::Graph graph, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   LoweredGraph out;

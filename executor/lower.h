@@ -29,6 +29,9 @@ struct LoweredGraph {
   double partition_seconds = 0;
 };
 
+/// By value: the last unit that makes or reads it; nullopt where none does.
+std::vector<std::optional<std::uint32_t>> last_units(const LoweredGraph& lowered);
+
 /// infer/classify -> propose -> prune -> order. `graph` must carry metas for this class.
 LoweredGraph lower(Session& session, ir::Graph graph, const Options& options);
 

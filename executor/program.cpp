@@ -334,7 +334,7 @@ std::string ProgramImpl::run_miss(Call& call, RunResult& result) {
   tell_failures(*held, result);
   collect(plan.outputs, slots, call.outputs);
   plan.made_for = held;
-  set_input_lifetimes(plan, last_units(*held->lowered, plan));
+  set_input_lifetimes(plan, last_units_of_inputs(*held->lowered, plan));
   finish_plan(plan, call, discovery.memory());
   return miss;
 }

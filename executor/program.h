@@ -53,8 +53,8 @@ class ProgramImpl final : public Program {
   std::string run_meanwhile(const std::shared_ptr<Class>& held, Call& call);
   /// Lifetimes, memory, and into the cache.
   void finish_plan(Plan& plan, const Call& call, const ValueMemory* memory = nullptr);
-  /// By input: the last unit that reads it.
-  std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> last_units(const LoweredGraph& lowered, const Plan& plan) const;
+  /// By input: the last unit that reads it; nullopt where it is returned.
+  std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> last_units_of_inputs(const LoweredGraph& lowered, const Plan& plan) const;
   /// No forecast for this class, and it must run to be known: through ATen, recording the metas that the next one is planned with.
   std::string run_recording(Call& call);
   /// When the work raises, the writes that eager would have done by then are done.

@@ -16,16 +16,9 @@ bool is_input_check(const Step& step) { return step.name == kInputGuards && std:
 
 }  // namespace
 
-std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> ProgramImpl::last_units(const LoweredGraph& lowered, const Plan& plan) const {
-  std::vector<std::optional<std::uint32_t>> last(lowered.graph.values.size(), 0);
-  const auto reads = [&](ir::NodeId node, std::size_t unit) {
-    ir::for_each_value(lowered.graph.node(node).args, [&](ir::ValueId value) { last.at(value) = static_cast<std::uint32_t>(unit); });
-  };
-  for (std::size_t u = 0; u < lowered.units.size(); ++u) {
-    const Unit& unit = lowered.units[u];
-    if (unit.partition < 0) reads(unit.node, u);
-    else for (ir::NodeId node : lowered.partitions[static_cast<std::size_t>(unit.partition)].nodes) reads(node, u);
-  }
+std::vector<std::pair<SlotId, std::optional<std::uint32_t>>> ProgramImpl::last_units_of_inputs(const LoweredGraph& lowered, const Plan& plan) const {
+  std::vector<std::optional<std::uint32_t>> last = last_units(lowered);
+  for (ir::ValueId input : graph_.inputs) last[input] = last[input].value_or(0);
   for (const ir::Attr& attr : plan.outputs) {
     if (attr.is_value() && attr.value() < last.size()) last[attr.value()].reset();
   }

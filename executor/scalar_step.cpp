@@ -23,26 +23,20 @@ bool any_real(const Values& v) {
 }
 bool truth(const IValue& value) { return value.isDouble() ? value.toDouble() != 0 : whole(value) != 0; }
 
+__extension__ typedef __int128 Wide;
+
 /// Python's integers have no end; a plan's have 64 bits and say when that is too few.
 void check_fits(bool fits) { FXF_CHECK(fits, Runtime, "an integer of the graph's own arithmetic needs more than 64 bits"); }
 
-std::int64_t sum(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  check_fits(!__builtin_add_overflow(a, b, &out));
-  return out;
+std::int64_t fitting(Wide value) {
+  const auto narrow = static_cast<std::int64_t>(value);
+  check_fits(narrow == value);
+  return narrow;
 }
 
-std::int64_t difference(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  check_fits(!__builtin_sub_overflow(a, b, &out));
-  return out;
-}
-
-std::int64_t product(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  check_fits(!__builtin_mul_overflow(a, b, &out));
-  return out;
-}
+std::int64_t sum(std::int64_t a, std::int64_t b) { return fitting(Wide{a} + b); }
+std::int64_t difference(std::int64_t a, std::int64_t b) { return fitting(Wide{a} - b); }
+std::int64_t product(std::int64_t a, std::int64_t b) { return fitting(Wide{a} * b); }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
   std::int64_t out = 1;

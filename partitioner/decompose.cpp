@@ -215,7 +215,7 @@ class Decomposer {
   bool is_older(ValueId value, ValueId before) const {
     while (value >= before) {
       const ir::Node& node = out_.node(out_.value(value).producer);
-      if (node.row->kind != ir::OpKind::View || node.row->op == "flip") return false;
+      if (!ir::is_memory_view(*node.row)) return false;
       value = ir::arg(node, "self").value();
     }
     return true;

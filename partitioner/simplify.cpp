@@ -35,21 +35,19 @@ std::vector<bool> alive_nodes(const ir::Graph& graph) {
   return alive;
 }
 
-bool is_memory_view(const ir::Node& node) { return node.row->kind == ir::OpKind::View && node.row->op != "flip"; }
-
 /// By value: whether it or a view of it is an output.
 std::vector<bool> seen_outside(const ir::Graph& graph, const std::vector<bool>& is_output) {
   std::vector<bool> seen = is_output;
   for (std::size_t id = graph.nodes.size(); id-- > 0;) {
     const ir::Node& node = graph.nodes[id];
-    if (is_memory_view(node) && seen[node.outputs[0]]) seen[ir::arg(node, "self").value()] = true;
+    if (ir::is_memory_view(*node.row) && seen[node.outputs[0]]) seen[ir::arg(node, "self").value()] = true;
   }
   return seen;
 }
 
 /// The value whose memory a view reads, or the value itself.
 ValueId memory_root(const ir::Graph& graph, ValueId value) {
-  for (ir::NodeId id = graph.value(value).producer; id != ir::kNoNode && is_memory_view(graph.node(id)); id = graph.value(value).producer) {
+  for (ir::NodeId id = graph.value(value).producer; id != ir::kNoNode && ir::is_memory_view(*graph.node(id).row); id = graph.value(value).producer) {
     value = ir::arg(graph.node(id), "self").value();
   }
   return value;
@@ -61,7 +59,7 @@ std::optional<ValueId> no_op(const ir::Graph& out, const ir::Node& node, const i
     const ValueId self = ir::arg(node, "self").value();
     return out.meta(self).dtype == result.dtype && out.meta(self).strides == result.strides ? std::optional(self) : std::nullopt;
   }
-  if (node.row->kind != ir::OpKind::View || node.row->op == "flip") return std::nullopt;
+  if (!ir::is_memory_view(*node.row)) return std::nullopt;
   const ValueId self = ir::arg(node, "self").value();
   if (out.meta(self).sizes != result.sizes) return std::nullopt;
   if (node.row->op == "permute") {
@@ -121,7 +119,7 @@ class Simplifier {
     for (Attr& attr : made.args) attr = renamed(attr, names_);
     const ValueId first = original.outputs[0];
     const ir::TensorMeta& result = in_.meta(first);
-    const bool view = is_memory_view(original);
+    const bool view = ir::is_memory_view(*original.row);
     if (const auto same = no_op(out_, made, result); same && (!is_output_[first] || out_.meta(*same) == result) && may_stand(*same, first, view)) {
       return stand_in(*same, first);
     }

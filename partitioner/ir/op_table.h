@@ -91,6 +91,9 @@ struct OpRow {
   bool metadata_only = false;       // launches nothing on its own (views, composites that are views)
 };
 
+/// Does a primitive make a view of its operand's memory? `flip` is a copy in eager: strides are never negative.
+inline bool is_memory_view(const OpRow& row) { return row.kind == OpKind::View && row.op != "flip"; }
+
 /// Immutable after load, but for rows that users register (which append).
 class OpTable {
  public:
