@@ -131,12 +131,8 @@ ir::Attr to_attr(const c10::IValue& value) {
 ir::Attr default_of(const c10::Argument& argument) {
   if (!argument.default_value()) return {};
   const c10::IValue& value = *argument.default_value();
-  c10::TypePtr type = argument.real_type();
-  while (type->kind() == c10::TypeKind::OptionalType) type = type->containedTypes().at(0);
-  // The dispatcher keeps these words as numbers.
-  if (value.isInt() && type->kind() == c10::TypeKind::MemoryFormatType) return to_memory_format(value.toMemoryFormat());
-  if (value.isInt() && type->kind() == c10::TypeKind::ScalarTypeType) return to_dtype(value.toScalarType());
-  return to_attr(value);
+  // The dispatcher keeps a memory format as a number.
+  return argument.real_type()->kind() == c10::TypeKind::MemoryFormatType ? to_memory_format(value.toMemoryFormat()) : to_attr(value);
 }
 
 ir::Device to_device(const c10::Device& device) {

@@ -132,10 +132,7 @@ class Writer {
       for (const SignatureParam& param : op.params) names.push_back(param.row);
     } else if (op.row == nullptr && op.overloads.size() == 1) {
       // One of the row's overloads under ATen's own name and parameters.
-      const auto form = std::find_if(row.targets.begin(), row.targets.end(), [&](const ir::OpTarget& target) {
-        const std::string copy = fmt::format("aten.{}_copy{}", middle(target.target), target.target.substr(target.target.rfind('.')));
-        return op.overloads[0].target == target.target || op.overloads[0].target == copy;
-      });
+      const auto form = std::find_if(row.targets.begin(), row.targets.end(), [&](const ir::OpTarget& target) { return target.target == op.overloads[0].target; });
       if (form != row.targets.end()) names = form->names;
     }
     return names;

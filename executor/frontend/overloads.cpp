@@ -26,10 +26,13 @@ ir::Attr to_attr(const c10::IValue& value) {
   return list;
 }
 
-/// A default that the closed variant holds; none for those it does not (a memory format), which None stands for.
+/// A default that the closed variant holds.
 std::optional<ir::Attr> fallback_of(const c10::Argument& argument) {
   if (!argument.default_value()) return std::nullopt;
-  return to_attr(*argument.default_value());
+  const c10::IValue& value = *argument.default_value();
+  // The dispatcher keeps a memory format as a number; this is the only one that a schema has.
+  if (argument.real_type()->kind() == c10::TypeKind::MemoryFormatType && value.toMemoryFormat() == c10::MemoryFormat::Contiguous) return ir::MemoryFormat::Contiguous;
+  return to_attr(value);
 }
 
 ParamKind list_kind(const c10::Type& element) {

@@ -222,3 +222,14 @@ def test_a_row_added_at_run_time_is_an_op() -> None:
     library.impl("softsign", lambda x: x / (1 + x.abs()), "CompositeExplicitAutograd")
     fxfuser.register_op({"op": "frontend_softsign", "targets": {"frontend_demo.softsign.default": "self"}, "kind": "pointwise", "dtypes": "float", "result": "default", "expr": "{self}/(T(1)+abs({self}))"})
     check(lambda fd, v: fd.ops.frontend_softsign(v[0]), [X], X / (1 + X.abs()), launches=1)
+
+
+def test_a_memory_format_left_out_is_the_schemas() -> None:
+    """The dispatcher keeps it as a number."""
+    x = torch.randn(4, 6)
+    with FusionDefinition() as fd:
+        a = fd.from_pytorch(x)
+        fd.add_output(fd.ops.exp(fd.ops.contiguous(fd.ops.neg(a))))
+    before = fxfuser.stats()["launches"]["host"]
+    torch.testing.assert_close(fd.execute([x], strict=True)[0], (-x).exp())
+    assert fxfuser.stats()["launches"]["host"] > before
