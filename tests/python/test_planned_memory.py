@@ -41,9 +41,10 @@ def bert() -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
 
 
 def resnet() -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    import timm
+    import transformers
 
-    return timm.create_model("resnet18", num_classes=10), (torch.randn(2, 3, 64, 64),)
+    config = transformers.ResNetConfig(layer_type="basic", depths=[2, 2, 2, 2], hidden_sizes=[64, 128, 256, 512], num_labels=10, return_dict=False)  # of 18 layers
+    return transformers.ResNetForImageClassification(config), (torch.randn(2, 3, 64, 64),)
 
 
 @pytest.mark.parametrize("make", [bert, resnet])
