@@ -1,7 +1,7 @@
 #pragma once
 // The text of a kernel and everything needed to launch it. The text depends on the pattern only; what is concrete is in
 // `ints` and `launch`. Both targets share one parameter block, 8-byte words in this order:
-//   pointers: inputs (tensor ones, in fusion order), outputs, workspace, counters (the last two only where used)
+//   pointers: inputs (tensor ones, in fusion order), outputs, workspace (only where used)
 //   ints:     sizes, strides, offsets, bounds as the emitter numbered them
 //   scalars:  one word a scalar input (double or int64 by its dtype)
 // CUDA: `extern "C" __global__ void <entry>(const __grid_constant__ Params p)`, host:
@@ -41,7 +41,6 @@ struct KernelSource {
   std::vector<std::int64_t> ints;
   std::vector<LaunchConfig> launches;   // run in this order on one stream (partials, then finish)
   std::int64_t workspace_bytes = 0;     // uninitialised
-  std::int64_t counter_bytes = 0;       // zeroed once; kernels leave them zero
   std::int64_t bytes = 0;               // of all tensor inputs and outputs, each once, for the report
   int slots_per_element = 0;            // predicted issue slots, for the report
   bool eager_rounding = false;          // compile without contraction

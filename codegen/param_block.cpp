@@ -9,8 +9,8 @@
 
 namespace fxfuser::codegen {
 
-ParamBlock::ParamBlock(const Fusion& fusion, Target target, int index_bits, bool workspace, bool counters)
-    : fusion_(fusion), target_(target), index_type_(index_bits == 32 ? "int" : "long long"), workspace_(workspace), counters_(counters) {
+ParamBlock::ParamBlock(const Fusion& fusion, Target target, int index_bits, bool workspace)
+    : fusion_(fusion), target_(target), index_type_(index_bits == 32 ? "int" : "long long"), workspace_(workspace) {
   for (std::uint32_t i = 0; i < fusion.inputs.size(); ++i) {
     (fusion.inputs[i].scalar ? scalar_inputs_ : pointer_inputs_).push_back(i);
   }
@@ -72,12 +72,11 @@ void ParamBlock::declare(SourceWriter& out) const {
     out.linef("{}*{} {} = ({}*){}ptr[{}];", type, restricted, output(i), type, p, at++);
   }
   if (workspace_) out.linef("char* workspace = (char*){}ptr[{}];", p, at++);
-  if (counters_) out.linef("unsigned* counters = (unsigned*){}ptr[{}];", p, at++);
   for (std::size_t i = 0; i < names_.size(); ++i) out.linef("const {} {} = ({}){}n[{}];", index_type_, names_[i], index_type_, p, i);
 }
 
 std::string ParamBlock::struct_text() const {
-  const std::size_t pointers = pointer_inputs_.size() + fusion_.outputs.size() + (workspace_ ? 1 : 0) + (counters_ ? 1 : 0);
+  const std::size_t pointers = pointer_inputs_.size() + fusion_.outputs.size() + (workspace_ ? 1 : 0);
   std::string text = "struct Params {\n";
   if (pointers > 0) text += fmt::format("  void* ptr[{}];\n", pointers);
   if (!ints_.empty()) text += fmt::format("  long long n[{}];\n", ints_.size());

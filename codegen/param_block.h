@@ -17,8 +17,8 @@ namespace fxfuser::codegen {
 
 class ParamBlock {
  public:
-  /// `index_bits` 32 or 64: the type that the hoisted locals have. `workspace`, `counters`: extra pointers at the end.
-  ParamBlock(const Fusion& fusion, Target target, int index_bits, bool workspace = false, bool counters = false);
+  /// `index_bits` 32 or 64: the type that the hoisted locals have. `workspace`: an extra pointer at the end.
+  ParamBlock(const Fusion& fusion, Target target, int index_bits, bool workspace = false);
 
   /// Name of the index type: "int" or "long long".
   const std::string& index_type() const { return index_type_; }
@@ -53,7 +53,7 @@ class ParamBlock {
   const Fusion& fusion_;
   Target target_;
   std::string index_type_;
-  bool workspace_, counters_;
+  bool workspace_;
   std::vector<std::int64_t> ints_;
   std::vector<std::string> names_;        // of ints_, in order
   std::map<std::string, std::size_t> by_role_;

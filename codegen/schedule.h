@@ -21,7 +21,6 @@ enum class ScheduleKind : std::uint8_t { Pointwise, Reduction, Normalization, Tr
 enum class Tier : std::uint8_t {
   Warp,        // a warp or a part of one a row, row in registers
   Block,       // a block a row, row in registers
-  Shared,      // a block a row, row in shared memory
   Cluster,     // a cluster of blocks a row
   MultiPass,   // the row is read again in each stage
 };

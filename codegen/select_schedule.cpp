@@ -16,8 +16,6 @@ std::string_view name(Tier tier) {
       return "warp";
     case Tier::Block:
       return "block";
-    case Tier::Shared:
-      return "shared";
     case Tier::Cluster:
       return "cluster";
     case Tier::MultiPass:

@@ -293,7 +293,6 @@ LaunchStep Discovery::launch_step(const GroupPlan& group, std::size_t segment, c
   step.ints = source.ints;
   step.launches = source.launches;
   step.workspace_bytes = source.workspace_bytes;
-  step.counter_bytes = source.counter_bytes;
   step.dump = launch_dump(options_);
   if (step.dump != 0) step.number = session_.kernel_number(step.kernel->name());
   for (const codegen::LaunchConfig& launch : step.launches) step.entries.push_back(step.kernel->entry(launch, step.device));

@@ -42,9 +42,8 @@ bool guards_hold(const LaunchStep& step, const Slots& slots) {
   return true;
 }
 
-at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
+at::Tensor scratch(std::int64_t bytes, const LaunchStep& step) {
   const auto device = step.device >= 0 ? c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(step.device)) : c10::Device(c10::DeviceType::CPU);
-  if (zero) return at::zeros({bytes}, at::TensorOptions().dtype(c10::ScalarType::Byte).device(device));
   if (step.kept_bytes > 0 && bytes >= kLargeBytes) return allocate_large({bytes}, {1}, c10::ScalarType::Byte, bytes, step.kept_bytes);
   return allocate({bytes}, {1}, c10::ScalarType::Byte, device);
 }
@@ -52,7 +51,7 @@ at::Tensor scratch(std::int64_t bytes, const LaunchStep& step, bool zero) {
 /// The block's memory; the first that asks for it allocates it.
 const at::Tensor& block_of(const Place& place, const LaunchStep& step, Slots& slots) {
   c10::IValue& block = slots[place.block];
-  if (block.isNone()) block = scratch(place.bytes, step, false);
+  if (block.isNone()) block = scratch(place.bytes, step);
   return block.toTensor();
 }
 
@@ -64,7 +63,7 @@ at::Tensor fresh_output(const TensorOutput& output, const LaunchStep& step, Slot
 
 void* workspace_of(const LaunchStep& step, Slots& slots, at::Tensor& own) {
   if (step.workspace_place.bytes > 0) return static_cast<char*>(block_of(step.workspace_place, step, slots).data_ptr()) + step.workspace_place.offset;
-  own = scratch(step.workspace_bytes, step, false);
+  own = scratch(step.workspace_bytes, step);
   return own.data_ptr();
 }
 
@@ -110,12 +109,8 @@ bool run_launch(const LaunchStep& step, Slots& slots, RunCounters& counters) {
     block.push_back(word_of(tensor.data_ptr()));
     slots[output.slot] = std::move(tensor);
   }
-  at::Tensor workspace, counter;
+  at::Tensor workspace;
   if (step.workspace_bytes > 0) block.push_back(word_of(workspace_of(step, slots, workspace)));
-  if (step.counter_bytes > 0) {
-    counter = scratch(step.counter_bytes, step, true);
-    block.push_back(word_of(counter.data_ptr()));
-  }
   for (std::int64_t value : step.ints) block.push_back(word_of(value));
   for (std::size_t i = 0; i < step.scalars.size(); ++i) block.push_back(scalar_word(slots[step.scalars[i]], step.scalar_types[i]));
   if (block.empty()) block.push_back(0);

@@ -50,7 +50,7 @@ struct LaunchStep {
   std::vector<std::int64_t> ints;
   std::vector<codegen::LaunchConfig> launches;
   std::vector<void*> entries;
-  std::int64_t workspace_bytes = 0, counter_bytes = 0;
+  std::int64_t workspace_bytes = 0;
   Place workspace_place;
   std::int64_t kept_bytes = 0;             // how much of large CPU outputs is kept once they died; 0: none comes from host_memory.h
   // What the `dump` option asks for at each launch (dump_launch.h); 0: nothing.

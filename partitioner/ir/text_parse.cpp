@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <tuple>
 #include <unordered_map>
@@ -7,148 +6,13 @@
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/op_table.h"
 #include "partitioner/ir/text.h"
+#include "partitioner/ir/text_line.h"
 #include "partitioner/ir/text_words.h"
 
 namespace fxfuser::ir {
 namespace {
 
 constexpr int kMaxDepth = 200;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
-}
-
-/// A cursor over one line, with the line's number for errors.
-class Line {
- public:
-  Line(std::string_view text, std::size_t number) : text_(text), number_(number) {}
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw_error(ErrorKind::Value, fmt::format("line {}: {} at '{}'", number_, what, text_.substr(at_, 40)));
-  }
-
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool done() {
-    skip();
-    return at_ == text_.size();
-  }
-  bool peek(std::string_view token) {
-    skip();
-    return text_.substr(at_).starts_with(token);
-  }
-  bool accept(std::string_view token) {
-    if (!peek(token)) return false;
-    at_ += token.size();
-    return true;
-  }
-  void expect(std::string_view token) {
-    if (!accept(token)) fail(fmt::format("expected '{}'", token));
-  }
-  /// A whole word, so that `scalars.f` is not taken for `scalar`.
-  bool accept_word(std::string_view token) {
-    if (!peek(token)) return false;
-    const std::size_t end = at_ + token.size();
-    if (end < text_.size() && is_name_char(text_[end])) return false;
-    at_ = end;
-    return true;
-  }
-  std::string name() {
-    skip();
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
-    if (begin == at_) fail("expected a name");
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-  std::string rest() {
-    skip();
-    std::string_view tail = text_.substr(at_);
-    at_ = text_.size();
-    while (!tail.empty() && tail.back() == ' ') tail.remove_suffix(1);
-    return std::string(tail);
-  }
-
-  std::int64_t integer() {
-    const Attr number_attr = number();
-    if (!std::holds_alternative<std::int64_t>(number_attr.v)) fail("expected an integer");
-    return std::get<std::int64_t>(number_attr.v);
-  }
-  /// An integer, or a double where it has a point, an exponent, or is inf or nan.
-  Attr number();
-  double real() { return number().as_double(); }
-  std::string quoted();
-  Sizes sizes();
-
- private:
-  template <typename T>
-  T convert(std::string_view token) {
-    T value{};
-    const auto result = std::from_chars(token.data(), token.data() + token.size(), value);
-    if (result.ec != std::errc() || result.ptr != token.data() + token.size()) fail(fmt::format("bad number '{}'", token));
-    return value;
-  }
-
-  std::string_view text_;
-  std::size_t number_;
-  std::size_t at_ = 0;
-};
-
-Attr Line::number() {
-  skip();
-  const std::size_t begin = at_;
-  if (at_ < text_.size() && text_[at_] == '-') ++at_;
-  if (accept_word("inf")) return text_[begin] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-  if (accept_word("nan")) return std::numeric_limits<double>::quiet_NaN();
-  while (at_ < text_.size()) {
-    const char c = text_[at_];
-    const bool sign = (c == '+' || c == '-') && at_ > begin && text_[at_ - 1] == 'e';
-    if (!is_digit(c) && c != '.' && c != 'e' && !sign) break;
-    ++at_;
-  }
-  const std::string_view token = text_.substr(begin, at_ - begin);
-  if (token.find_first_of(".e") != std::string_view::npos) return convert<double>(token);
-  return convert<std::int64_t>(token);
-}
-
-std::string Line::quoted() {
-  expect("\"");
-  std::string out;
-  while (true) {
-    if (at_ == text_.size()) fail("a string is not closed");
-    char c = text_[at_++];
-    if (c == '"') return out;
-    if (c != '\\') {
-      out += c;
-      continue;
-    }
-    if (at_ == text_.size()) fail("a string is not closed");
-    c = text_[at_++];
-    if (c == 'n') out += '\n';
-    else if (c == 't') out += '\t';
-    else if (c == 'r') out += '\r';
-    else if (c == '"' || c == '\\') out += c;
-    else if (c == 'x' && at_ + 2 <= text_.size()) {
-      unsigned value = 0;
-      const auto result = std::from_chars(text_.data() + at_, text_.data() + at_ + 2, value, 16);
-      if (result.ec != std::errc() || result.ptr != text_.data() + at_ + 2) fail("bad escape");
-      out += static_cast<char>(value);
-      at_ += 2;
-    } else fail("bad escape");
-  }
-}
-
-Sizes Line::sizes() {
-  Sizes sizes;
-  expect("[");
-  if (accept("]")) return sizes;
-  do {
-    sizes.push_back(integer());
-  } while (accept(","));
-  expect("]");
-  return sizes;
-}
 
 struct Typed {
   std::string name;

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "python"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
 # Integer overflow wraps in rows, as in PyTorch, so it is no finding.
 FLAGS = ["-x", "c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fno-threadsafe-statics", "-fsanitize=address,undefined",
@@ -20,9 +20,10 @@ FLAGS = ["-x", "c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fno-threa
 @pytest.fixture(autouse=True, scope="session")
 def machine() -> None:
     import fxfuser
+    from machine import machine_text
 
     assert "libasan" in os.environ.get("LD_PRELOAD", ""), "run these tests through tests/run.py, which preloads the sanitizers"
-    fxfuser._C.emulate_cuda((HERE / "machine.h").read_text(), FLAGS)
+    fxfuser._C.emulate_cuda(machine_text(), FLAGS)
 
 
 @pytest.fixture(autouse=True)

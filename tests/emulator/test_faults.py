@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import FLAGS, HERE
+from conftest import FLAGS
+from machine import machine_text
 
 MAIN = """
 int main() {
@@ -45,9 +46,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_fault_is_found(name: str, tmp_path: Path) -> None:
     body, message = CASES[name]
-    library = "".join(file.read_text() for file in sorted((HERE.parents[1] / "codegen" / "cuda" / "device").glob("*.cuh")) if "machine" not in file.name)
+    library = "".join(file.read_text() for file in sorted((Path(__file__).resolve().parents[2] / "codegen" / "cuda" / "device").glob("*.cuh")) if "machine" not in file.name)
     source = tmp_path / "kernel.cpp"
-    source.write_text((HERE / "machine.h").read_text() + library + HEAD + f"#define CLUSTER {2 if CLUSTER_HEAD in body else 1}\n" + "FXF_KERNEL(64) kernel(const FXF_PARAM Params p) {" + body + "}\nFXF_EMULATED(kernel)\n" + MAIN)
+    source.write_text(machine_text() + library + HEAD + f"#define CLUSTER {2 if CLUSTER_HEAD in body else 1}\n" + "FXF_KERNEL(64) kernel(const FXF_PARAM Params p) {" + body + "}\nFXF_EMULATED(kernel)\n" + MAIN)
     binary = tmp_path / "kernel"
     flags = [flag for flag in FLAGS if flag not in ("-shared", "-fPIC")]
     subprocess.run(["g++", *flags, "-o", str(binary), str(source)], check=True)

@@ -164,7 +164,8 @@ def test_an_unknown_word_in_a_variable(tmp_path: Path) -> None:
 
 
 CUDA = f"""
-fxfuser._C.emulate_cuda(open({str(ROOT / "tests" / "emulator" / "machine.h")!r}).read(), "-x c++ -std=c++17 -O1 -fPIC -shared -w".split(), "toy")
+import pathlib
+fxfuser._C.emulate_cuda("".join(part.read_text() for part in sorted(pathlib.Path({str(ROOT / "tests" / "emulator" / "machine")!r}).glob("*.h"))), "-x c++ -std=c++17 -O1 -fPIC -shared -w".split(), "toy")
 """
 
 

@@ -83,24 +83,10 @@ FXF_INLINE T fxf_shuffle(T value, int mask) {
   return words.value;
 }
 
-// Counts this block in at `counter`; true in every thread of the last of `blocks` to come. What the others wrote before is
-// then visible through fxf_get_fresh. The counter goes back to zero.
-FXF_INLINE bool fxf_arrive_last(unsigned* counter, unsigned blocks) {
-  __threadfence();
-  __syncthreads();
-  int last = 0;
-  if (threadIdx.x == 0) {
-    last = atomicInc(counter, blocks - 1) == blocks - 1;
-    __threadfence();
-  }
-  return __syncthreads_or(last) != 0;
-}
-
 // The blocks of a cluster are peers. They exchange values in rounds that take turns at two banks of shared memory: a block expects so
 // many bytes in a round, each peer posts its own, and who awaits the round has them. A post waits for nothing else that its block has
 // written (PTX ISA, st.async and mbarrier). No block posts a round before it has awaited the one before. A block alone has no posts:
 // its threads place values, and await each other.
-template <int Peers>
 FXF_INLINE void fxf_meet_peers() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -114,7 +100,7 @@ FXF_INLINE void fxf_open_exchange(unsigned long long* exchange) {
       for (int bank = 0; bank < 2; ++bank) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(exchange + bank)) : "memory");
       asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    fxf_meet_peers<Peers>();
+    fxf_meet_peers();
   }
 #endif
 }
@@ -141,7 +127,7 @@ FXF_INLINE void fxf_await_posts(unsigned long long* exchange, int bank, int pari
 // No block leaves while a peer may still post to it.
 template <int Peers>
 FXF_INLINE void fxf_close_exchange() {
-  if constexpr (Peers > 1) fxf_meet_peers<Peers>();
+  if constexpr (Peers > 1) fxf_meet_peers();
 }
 // To the place in a peer's shared memory that `own` is in this block's. T has whole words.
 template <class T>
