@@ -34,6 +34,8 @@ struct Schedule {
   int threads = 128;         // a block
   int min_blocks = 0;        // CUDA: blocks that an SM must have registers for; 0: as the compiler likes
   std::vector<bool> vector_input, vector_output;  // which tensors are accessed with `vector` (others element by element)
+  bool shifted = false;      // CUDA: rows start anywhere in a pack (shifted_rows.h)
+  std::vector<bool> across_input;  // shifted: of vector_input, those whose packs lie across two of the memory
   // reduction and normalization
   Tier tier = Tier::MultiPass;
   bool inner = true;         // the innermost axis is reduced; false: columns (threads across kept elements)
@@ -47,6 +49,7 @@ struct Schedule {
   int cluster = 1;           // blocks that share a row
   int teams = 0;             // CUDA, rows: blocks, or clusters of them, that walk over all rows; 0: a block for each few rows
   int stages = 0;            // teams: turns whose rows are in shared memory or on their way there; below 2: none
+  bool steady = false;       // teams of shifted rows: all rows of a team start at the same place of a pack
   int slabs = 0;             // row + column: groups of rows (of the teams) that fold their columns apart, to be folded by a second stage; 0: no columns
   bool compensated = false;  // sums carry their rounding errors along (two-sum): the length of a chain costs no accuracy
   // transpose

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/expr_writer.h"
 #include "codegen/fusion_passes.h"
 #include "codegen/schedule_parts.h"
+#include "codegen/shifted_rows.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::codegen {
@@ -109,7 +111,7 @@ void set_row(Schedule& s, Tier tier, std::int64_t n, std::int64_t lanes, std::in
   s.threads = static_cast<int>(block);
   s.threads_per_row = static_cast<int>(lanes);
   s.rows_per_block = static_cast<int>(block / lanes);
-  s.vectors_per_thread = static_cast<int>(std::max<std::int64_t>(ceil_div(n, lanes * s.vector), 1));
+  s.vectors_per_thread = static_cast<int>(std::max<std::int64_t>(ceil_div(spanned(s, n), lanes * s.vector), 1));
 }
 
 /// `vectors`: how many a thread should have at least, where there are rows enough.
@@ -190,19 +192,47 @@ bool plan_cluster(const Fusion& fusion, const ArchInfo& arch, const RowBytes& by
 /// Blocks or clusters that are all resident.
 std::int64_t resident_teams(const ArchInfo& arch, const Schedule& s, std::int64_t blocks_per_sm) { return std::max<std::int64_t>(arch.cluster_blocks(s.cluster) * blocks_per_sm / s.cluster, 1); }
 
+void choose_row_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int max_vector, Schedule& s) {
+  choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, max_vector, s);
+  shift_rows(fusion, arch, options, max_vector, s);
+}
+
+/// Shifted rows: as many teams as keep each team's rows at one shift, so that its threads' places in a row stay the same. False where that
+/// takes more teams than `most`, or leaves too few of them.
+bool steady_teams(const Fusion& fusion, std::int64_t most, Schedule& s) {
+  constexpr std::int64_t kIdle = 8;  // of this many teams one may be given up
+  const std::int64_t period = shift_period(fusion, s);
+  if (period == 0) return false;
+  const std::int64_t step = period / std::gcd<std::int64_t>(period, s.rows_per_block);
+  const std::int64_t teams = ceil_div(s.teams, step) * step <= most ? ceil_div(s.teams, step) * step : s.teams / step * step;
+  if (teams == 0 || s.teams - teams > s.teams / kIdle) return false;
+  s.teams = static_cast<int>(teams);
+  s.steady = true;
+  return true;
+}
+
 /// Rows and columns: teams that are all resident walk over the rows, so that few partial columns are left to fold.
 void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
+  const Schedule start = s;
   // A vector that leaves a thread too much of the row gives way to a narrower one.
   for (int limit = s.vector; !plan_warp(arch, bytes, rows, n, 1, s) && !plan_block(arch, bytes, n, s) && !plan_cluster(fusion, arch, bytes, n, s); limit /= 2) {
     FXF_ASSERT(limit > 1, "rows of {} elements fit no block", n);
-    choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, limit / 2, s);
+    choose_row_vector(fusion, arch, options, limit / 2, s);
   }
   s.compensated = compensates_columns(fusion);
   const std::int64_t threads = s.vectors_per_thread * s.vector <= kFewElements ? 2 * kSlabThreads : kSlabThreads;
   const std::int64_t resident = s.cluster > 1 ? 1 : std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
-  s.teams = s.slabs = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, resident_teams(arch, s, resident)));
+  const std::int64_t most = resident_teams(arch, s, resident);
+  s.teams = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, most));
+  if (s.shifted && !steady_teams(fusion, most, s)) {
+    const int narrower = s.vector / 2;
+    s = start;
+    choose_row_vector(fusion, arch, options, narrower, s);
+    return plan_slabs(fusion, arch, options, s);
+  }
+  s.slabs = s.teams;
   s.min_blocks = static_cast<int>(resident);
   if (s.cluster == 1) s.stages = ring_stages(fusion, arch, bytes, s, resident, least_stages(fusion, s));
 }
@@ -224,7 +254,9 @@ void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
     return;
   }
   if (plan_cluster(fusion, arch, bytes, n, s)) {
-    s.teams = static_cast<int>(std::clamp<std::int64_t>(rows, 1, resident_teams(arch, s, 1)));
+    const std::int64_t most = resident_teams(arch, s, 1);
+    s.teams = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));
+    if (s.shifted) steady_teams(fusion, most, s);
     return;
   }
   const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 ? 512 : 1024, largest_block(arch));
@@ -267,6 +299,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   s.index_bits = choose_index_bits(fusion);
   s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
+  if (s.inner) shift_rows(fusion, arch, options, arch.vector_bytes, s);
   if (arch.target == Target::Host) {
     s.threads = s.threads_per_row = s.rows_per_block = 1;
     s.grain = host_grain(fusion, fusion.reduced_numel());
@@ -281,7 +314,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   } else {
     plan_columns(fusion, arch, options, s);
   }
-  s.exact = s.tier == Tier::Cluster && fusion.reduced_numel() == static_cast<std::int64_t>(s.cluster) * s.threads_per_row * s.vectors_per_thread * s.vector;
+  s.exact = s.tier == Tier::Cluster && !s.shifted && fusion.reduced_numel() == static_cast<std::int64_t>(s.cluster) * s.threads_per_row * s.vectors_per_thread * s.vector;
   return s;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/schedule_parts.h"
+#include "codegen/shifted_rows.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -48,6 +49,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   const std::int64_t spread = floor_pow2(count / (static_cast<std::int64_t>(arch.sm_count) * kSmallBlock));
   choose_vector(fusion, arch, options, innermost, static_cast<int>(std::min<std::int64_t>(spread, arch.vector_bytes)),
                 schedule);
+  shift_rows(fusion, arch, options, spread, schedule);
   schedule.unroll = choose_unroll(fusion, arch, count, schedule);
   const std::int64_t work = count / (static_cast<std::int64_t>(schedule.vector) * schedule.unroll);
   const bool large = work >= static_cast<std::int64_t>(arch.sm_count) * kLargeBlock * 2;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/schedule_parts.h"
+#include "codegen/shifted_rows.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -117,6 +118,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   s.tier = Tier::MultiPass;
   s.compensated = arch.target == Target::Cuda;
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
+  if (s.inner) shift_rows(fusion, arch, options, arch.vector_bytes, s);
   if (arch.target == Target::Host)
     plan_host(fusion, s);
   else if (s.inner)

@@ -83,6 +83,7 @@ std::string to_string(const Schedule& s) {
     if (s.tile_pack > 1) fmt::format_to(out, " by {}", s.tile_pack);
   }
   if (s.kind == ScheduleKind::Interleave) fmt::format_to(out, ", all of axis {} beside axis {}", s.short_axis, s.long_axis);
+  if (s.shifted) fmt::format_to(out, ", shifted rows{}, inputs {} across", s.steady ? " (steady)" : "", flags(s.across_input));
   if (s.min_blocks > 0) fmt::format_to(out, ", {} blocks an SM", s.min_blocks);
   fmt::format_to(out, ", grain {}", s.grain);
   return text;

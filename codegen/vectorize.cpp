@@ -128,6 +128,8 @@ bool pointer_allows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOp
 void choose_vector(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, int axis, int max_vector,
                    Schedule& schedule) {
   schedule.vector = 1;
+  schedule.shifted = false;
+  schedule.across_input.clear();
   schedule.vector_input.assign(fusion.inputs.size(), false);
   schedule.vector_output.assign(fusion.outputs.size(), false);
   if (axis < 0 || static_cast<std::size_t>(axis) >= fusion.axes.size()) return;

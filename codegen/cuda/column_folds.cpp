@@ -52,8 +52,8 @@ void ColumnFolds::store() {
   w_.body.line("FXF_UNROLL");
   w_.body.begin(fmt::format("for (int c = 0; c < {}; ++c)", s.vectors_per_thread * s.vector));
   const std::string lane = s.cluster > 1 ? fmt::format("(c / {} * {} + peer) * {} + lane", s.vector, s.cluster, s.threads_per_row) : fmt::format("c / {} * {} + lane", s.vector, s.threads_per_row);
-  w_.body.linef("const {} at = ({}) * {} + c % {};", w_.index(), lane, s.vector, s.vector);
-  w_.body.begin("if (at < length)");
+  w_.body.linef("const {} at = ({}) * {} + c % {}{};", w_.index(), lane, s.vector, s.vector, s.shifted ? " - shift" : "");
+  w_.body.begin(s.shifted ? "if (fxf_inside(at, length))" : "if (at < length)");
   for (std::size_t i = 0; i < w_.passes.columns.size(); ++i) {
     const Accumulator& state = w_.passes.columns[i];
     const bool chained = w_.schedule.compensated && w_.is_compensated(state);

@@ -3,9 +3,15 @@
 #include <algorithm>
 
 #include "codegen/narrow_math.h"
+#include "codegen/shifted_rows.h"
 #include "partitioner/ir/error.h"
 
 namespace fxfuser::codegen {
+namespace {
+
+std::string both(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + " && " + b; }
+
+}  // namespace
 
 CudaWriter::CudaWriter(const Fusion& f, const Schedule& s, bool workspace)
     : params(f, Target::Cuda, s.index_bits, workspace), fusion(f), schedule(s), passes(plan_passes(f)), narrow_(narrow_values(f)) {
@@ -68,9 +74,20 @@ std::string CudaWriter::pack_type_of(std::uint32_t id, int count) const {
 }
 
 std::string CudaWriter::pack_load(std::uint32_t id) {
-  const std::string text = fmt::format("fxf_load<{}>({} + {})", schedule.vector, params.input(fusion.body[id].input), load_address(id)), guard = load_guard(id);
+  const std::string from = params.input(fusion.body[id].input), address = load_address(id), guard = load_guard(id);
+  std::string text = fmt::format("fxf_load<{}>({} + {})", schedule.vector, from, address);
+  if (schedule.shifted) text = fmt::format("fxf_load_{}<{}>({}, {}, {})", is_across(id) ? "across" : "within", schedule.vector, from, address, load_end_name(id));
   return guard.empty() ? text : guard + " ? " + text + " : " + pack_type(id) + "{}";
 }
+
+bool CudaWriter::is_across(std::uint32_t id) const { return schedule.shifted && schedule.across_input[fusion.body[id].input]; }
+
+std::string CudaWriter::shift() {
+  const ShiftForm start = shift_form(fusion, schedule);
+  return fmt::format("(int)(({}) & {})", params.affine(start.form, start.role, index_name), schedule.vector - 1);
+}
+
+std::string CudaWriter::load_end_name(std::uint32_t id) { return params.number(fmt::format("e{}_end", id), load_end(fusion, fusion.body[id])); }
 
 bool CudaWriter::is_pack_output(std::size_t output, std::size_t axis) const {
   const FusionOutput& out = fusion.outputs[output];
@@ -125,7 +142,9 @@ void CudaWriter::put_elements(const std::vector<std::size_t>& outputs, std::size
 
 void CudaWriter::store_packs(const std::vector<std::size_t>& outputs, std::size_t axis) {
   for (std::size_t output : outputs) {
-    if (is_pack_output(output, axis)) body.linef("fxf_store({} + {}, y{});", params.output(output), store_address(output), output);
+    if (!is_pack_output(output, axis)) continue;
+    if (schedule.shifted) body.linef("fxf_store_inside({}, {}, y{}, {}, {});", params.output(output), store_address(output), output, index_name(axis), row_length);
+    else body.linef("fxf_store({} + {}, y{});", params.output(output), store_address(output), output);
   }
 }
 
@@ -139,7 +158,7 @@ std::string CudaWriter::right_side(std::uint32_t id) {
   if (expr.kind == ExprKind::Scalar) return params.scalar(expr.input);
   if (expr.kind == ExprKind::Load) {
     const std::string text = fmt::format("fxf_get({}, {})", params.input(expr.input), load_address(id));
-    const std::string guard = load_guard(id);
+    const std::string guard = both(inside, load_guard(id));
     return guard.empty() ? text : guard + " ? " + text + " : (" + register_type(expr.dtype) + ")0";
   }
   std::size_t bounds = 0;
@@ -172,7 +191,7 @@ std::string CudaWriter::output_value(std::size_t output) {
 std::string CudaWriter::guard_of(std::size_t output) { return guard(fusion.outputs[output].bounds, params.output(output)); }
 
 void CudaWriter::store(std::size_t output) {
-  const std::string guard = guard_of(output);
+  const std::string guard = both(inside, guard_of(output));
   body.linef("{}fxf_put({}, {}, {});", guard.empty() ? "" : "if (" + guard + ") ", params.output(output), store_address(output), output_value(output));
 }
 

@@ -41,6 +41,14 @@ class CudaWriter {
   /// The type of such a pack, and the text that loads it at the current indices.
   std::string pack_type(std::uint32_t id) const;
   std::string pack_load(std::uint32_t id);
+  /// Is such a load's pack across two of the memory? (shifted rows)
+  bool is_across(std::uint32_t id) const;
+  /// Shifted rows, where the indices of the row are known: the text of its shift.
+  std::string shift();
+  /// One past the largest offset that a load reads.
+  std::string load_end_name(std::uint32_t id);
+  /// Shifted rows: the name of a row's length; among the elements of a pack the condition that one is in the row.
+  std::string row_length, inside;
   /// Address of a load or store at the current indices.
   std::string load_address(std::uint32_t id);
   std::string store_address(std::size_t output);

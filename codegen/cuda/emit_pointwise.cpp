@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/cuda/cuda_writer.h"
+#include "codegen/shifted_rows.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -19,7 +20,7 @@ class Pointwise {
 
   void run() {
     const Schedule& s = w_.schedule;
-    const std::int64_t groups = points(w_.fusion) / vector_;
+    const std::int64_t groups = group_count();
     const std::int64_t per_block = static_cast<std::int64_t>(s.threads) * s.unroll;
     const std::string total = w_.params.number("groups", groups);
     w_.body.linef("const {} first = ({})fxf_block() * {} + fxf_thread();", w_.index(), w_.index(), per_block);
@@ -32,13 +33,23 @@ class Pointwise {
     }
     w_.body.begin(fmt::format("if (group < {})", total));
     indices();
+    if (s.shifted) w_.body.begin(fmt::format("if (i{} < {})", inner_, w_.row_length));
     element();
+    if (s.shifted) w_.body.end();
     w_.body.end();
     if (s.unroll > 1) w_.body.end();
     w_.close_entry(source_, "", (groups + per_block - 1) / per_block, s.threads);
   }
 
  private:
+  /// Packs of a row.
+  std::int64_t across() const { return (spanned(w_.schedule, w_.fusion.axes.back().size) + vector_ - 1) / vector_; }
+
+  std::int64_t group_count() const {
+    const std::int64_t count = points(w_.fusion);
+    return w_.schedule.shifted && count > 0 ? count / w_.fusion.axes.back().size * across() : count / vector_;
+  }
+
   void indices() {
     std::vector<std::size_t> axes;
     for (std::size_t axis = 0; axis < w_.fusion.axes.size(); ++axis) axes.push_back(axis);
@@ -46,14 +57,23 @@ class Pointwise {
     inner_ = axes.back();
     if (vector_ == 1) return w_.decompose("group", axes);
     axes.pop_back();
+    const bool shifted = w_.schedule.shifted;
     if (axes.empty()) {
+      if (shifted) return shifted_index("group");
       w_.body.linef("const {} i{} = group * {};", w_.index(), inner_, vector_);
       return;
     }
-    const std::string across = w_.params.number("inner_groups", w_.fusion.axes[inner_].size / vector_);
-    w_.body.linef("const {} i{} = group % {} * {};", w_.index(), inner_, across, vector_);
-    w_.body.linef("const {} outer = group / {};", w_.index(), across);
+    const std::string groups = w_.params.number("inner_groups", across());
+    if (!shifted) w_.body.linef("const {} i{} = group % {} * {};", w_.index(), inner_, groups, vector_);
+    w_.body.linef("const {} outer = group / {};", w_.index(), groups);
     w_.decompose("outer", axes);
+    if (shifted) shifted_index("group % " + groups);
+  }
+
+  /// The place in its row of a pack's first element; it may lie before the row, and a row that starts late in a pack has one more.
+  void shifted_index(const std::string& pack) {
+    w_.row_length = w_.params.size(inner_);
+    w_.body.linef("const {} i{} = {} * {} - {};", w_.index(), inner_, pack, vector_, w_.shift());
   }
 
   void element() {
@@ -76,12 +96,17 @@ class Pointwise {
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector_));
     w_.begin_pack(inner_);
+    if (w_.schedule.shifted) {
+      w_.body.linef("const bool inside = fxf_inside({}, {});", w_.index_name(inner_), w_.row_length);
+      w_.inside = "inside";
+    }
     for (std::uint32_t id : ids) {
       if (((w_.fusion.body[id].depends >> inner_) & 1) == 0) continue;
       if (w_.is_pack(id, inner_)) w_.body.linef("const {} v{} = fxf_get(x{}, e);", register_type(w_.fusion.body[id].dtype), id, id);
       else w_.statement(id);
     }
     w_.put_elements(outputs, inner_);
+    w_.inside.clear();
     w_.end_pack();
     w_.body.end();
     w_.store_packs(outputs, inner_);

@@ -44,6 +44,7 @@ class RowPipeline {
     else w_.body.line("const int team = fxf_block();");
     row_.declare();
     columns_.declare();
+    if (s_.steady) declare_steady_shift();
     hold_alike();
     const std::string teams = w_.params.number("teams", s_.teams);
     const std::int64_t row_blocks = (fusion_.kept_numel() + s_.rows_per_block - 1) / s_.rows_per_block;
@@ -81,13 +82,25 @@ class RowPipeline {
     w_.body.linef("const {0} row = (({0}){1} * {2} + team) * {3} + fxf_thread() / {4};", w_.index(), turn, w_.params.number("teams", s_.teams), s_.rows_per_block, s_.threads_per_row);
     w_.body.linef("const bool live = {} >= 0 && row < {};", turn, w_.params.number("rows", fusion_.kept_numel()));
     const std::vector<std::size_t> kept = w_.kept_axes();
-    if (kept.empty()) return;
-    w_.body.linef("const {} here = live ? row : 0;", w_.index());
-    w_.decompose("here", kept);
+    if (!kept.empty()) {
+      w_.body.linef("const {} here = live ? row : 0;", w_.index());
+      w_.decompose("here", kept);
+    }
+    if (!s_.steady) row_.declare_shift();
+  }
+
+  /// That of the team's first row is all its rows' shift.
+  void declare_steady_shift() {
+    w_.body.linef("const {0} first = ({0})team * {1} + fxf_thread() / {2};", w_.index(), s_.rows_per_block, s_.threads_per_row);
+    const auto name = w_.index_name;
+    w_.index_name = [](std::size_t) { return std::string("first"); };
+    row_.declare_shift();
+    w_.index_name = name;
   }
 
   /// What every row reads alike is in registers while the team walks over the rows.
   void hold_alike() {
+    if (s_.shifted && !s_.steady) return;
     std::vector<std::uint32_t> alike;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (row_.is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
@@ -98,7 +111,7 @@ class RowPipeline {
   void set_ring() {
     std::vector<std::uint32_t> ids;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
-      if (row_.is_full_pack(id) && !row_.is_held(id) && fusion_.body[id].indirect.empty() && fusion_.body[id].bounds.empty()) ids.push_back(id);
+      if (row_.is_full_pack(id) && !row_.is_held(id) && fusion_.body[id].indirect.empty() && fusion_.body[id].bounds.empty() && !w_.is_across(id)) ids.push_back(id);
     }
     ring_.set(std::move(ids), s_.stages - (skewed_ ? static_cast<int>(passes_.count) : 1));
     row_.pack_source = [this](std::uint32_t id) { return ring_.has(id) ? ring_.pack(id, "slot") : w_.pack_load(id); };

@@ -35,9 +35,10 @@ class Rows {
     }
     if (rows == 0) w_.body.line("if (!live) return;");
     row_.declare();
+    row_.declare_shift();
     if (split) {
-      w_.body.linef("const {0} chunk = (length / {1} + split - 1) / split * {1};", w_.index(), row_.vector);
-      w_.body.linef("const {0} low = slab * chunk, high = low + chunk < length ? low + chunk : length;", w_.index());
+      w_.body.linef("const {0} chunk = ({2} / {1} + split - 1) / split * {1};", w_.index(), row_.vector, s_.shifted ? fmt::format("(end + {})", row_.vector - 1) : "length");
+      w_.body.linef("const {0} low = slab * chunk, high = low + chunk < {1} ? low + chunk : {1};", w_.index(), row_.end());
     }
     row_.all_passes([&](const std::vector<const Accumulator*>& states) {
       if (!split) fold_rows(states);

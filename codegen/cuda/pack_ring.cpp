@@ -46,7 +46,11 @@ void PackRing::fetch(const Turn& turn, const std::string& which) {
   w_.body.begin("");
   w_.body.linef("const int slot = {} % {};", which, w_.schedule.stages);
   turn(which, [&] {
-    for (std::uint32_t id : ids_) w_.body.linef("fxf_fetch<{}>({}, {} + {});", w_.pack_type(id), place(id, "slot"), w_.params.input(w_.fusion.body[id].input), w_.load_address(id));
+    for (std::uint32_t id : ids_) {
+      const std::string from = w_.params.input(w_.fusion.body[id].input), address = w_.load_address(id);
+      if (w_.schedule.shifted) w_.body.linef("fxf_fetch_within<{}>({}, {}, {}, {});", w_.pack_type(id), place(id, "slot"), from, address, w_.load_end_name(id));
+      else w_.body.linef("fxf_fetch<{}>({}, {} + {});", w_.pack_type(id), place(id, "slot"), from, address);
+    }
   });
   w_.body.line("fxf_commit_fetches();");
   w_.body.end();

@@ -8,6 +8,7 @@ RowPasses::RowPasses(CudaWriter& writer, ColumnFolds& columns)
     : w(writer), fusion(writer.fusion), s(writer.schedule), passes(writer.passes), reduced(writer.reduced_axes()), available(fusion.body.size(), false), columns_(columns) {
   inner = reduced.empty() ? 0 : reduced.back();
   vector = reduced.empty() ? 1 : s.vector;
+  if (s.shifted) w.row_length = "length";
   pack_source = [this](std::uint32_t id) { return w.pack_load(id); };
 }
 
@@ -44,6 +45,14 @@ void RowPasses::declare() {
   w.declare_folds(passes.accumulators);
 }
 
+void RowPasses::declare_shift() {
+  if (!s.shifted) return;
+  w.body.linef("const int shift = {};", w.shift());
+  w.body.linef("const {} end = length + shift;", w.index());
+}
+
+std::string RowPasses::end() const { return s.shifted ? "end" : "length"; }
+
 void RowPasses::hold(const std::vector<std::uint32_t>& ids, const std::string& guard) {
   if (ids.empty()) return;
   for (std::uint32_t id : ids) w.body.linef("{} x{}[{}];", w.pack_type(id), id, s.vectors_per_thread);
@@ -63,7 +72,7 @@ void RowPasses::begin_unrolled(const std::string& guard) {
   w.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s.vectors_per_thread));
   if (s.cluster > 1) w.body.linef("const {} at = ((k * {} + peer) * {} + lane) * {};", w.index(), s.cluster, s.threads_per_row, vector);
   else w.body.linef("const {} at = (k * {} + lane) * {};", w.index(), s.threads_per_row, vector);
-  if (!s.exact) w.body.begin(guard.empty() ? "if (at < length)" : "if (" + guard + " && at < length)");
+  if (!s.exact) w.body.begin(fmt::format("if ({}{}at < {})", guard, guard.empty() ? "" : " && ", end()));
   positions();
 }
 
@@ -74,7 +83,7 @@ void RowPasses::end_unrolled(const std::string& guard) {
 
 void RowPasses::positions() {
   if (reduced.size() == 1) {
-    w.body.linef("const {} i{} = at;", w.index(), inner);
+    w.body.linef("const {} i{} = at{};", w.index(), inner, s.shifted ? " - shift" : "");
   } else {
     w.decompose("at", reduced);
   }
@@ -86,7 +95,7 @@ void RowPasses::begin_packs() {
     return;
   }
   if (s.unroll > 1) w.body.linef("#pragma unroll {}", s.unroll);
-  const std::string from = is_split() ? "low + " : "", to = is_split() ? "high" : "length";
+  const std::string from = is_split() ? "low + " : "", to = is_split() ? "high" : end();
   w.body.begin(fmt::format("for ({0} at = {1}({0})lane * {2}; live && at < {3}; at += {4})", w.index(), from, vector, to, s.threads_per_row * vector));
   positions();
 }
@@ -229,6 +238,10 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   w.body.line("FXF_UNROLL");
   w.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector));
   if (vector > 1) w.begin_pack(inner);
+  if (s.shifted) {
+    w.body.linef("const bool inside = fxf_inside({}, length);", w.index_name(inner));
+    w.inside = "inside";
+  }
   for (std::uint32_t id : ids) {
     if (!along(id)) continue;
     if (is_full_pack(id)) w.body.linef("const {} v{} = fxf_get(x{}{}, e);", register_type(fusion.body[id].dtype), id, id, is_held(id) ? "[k]" : "");
@@ -237,10 +250,11 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   for (std::uint32_t id : keeps) w.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector);
   for (const Accumulator* state : work.states) {
     const bool direct = vector == 1 && !w.is_compensated(*state);
-    w.body.line(w.fold_element(*state, direct ? fmt::format("acc{}", state->expr) : fmt::format("part{}[e]", state->expr), reduced));
+    w.body.line((s.shifted ? "if (inside) " : "") + w.fold_element(*state, direct ? fmt::format("acc{}", state->expr) : fmt::format("part{}[e]", state->expr), reduced));
   }
   columns_.fold(pass, reduced);
   w.put_elements(work.outputs, inner);
+  w.inside.clear();
   if (vector > 1) w.end_pack();
   w.body.end();
   for (const Accumulator* state : work.states) {

@@ -42,6 +42,10 @@ class RowPasses {
 
   /// Declares the row's length and the functions that fold.
   void declare();
+  /// Shifted rows, where the indices of the row are known: its shift, and where its packs end.
+  void declare_shift();
+  /// Where the thread's packs of a row end, counted from the border at which its first pack starts.
+  std::string end() const;
   /// Packs that stay in registers, loaded where `guard` holds (empty: always) and the row has not ended.
   void hold(const std::vector<std::uint32_t>& ids, const std::string& guard);
   /// Counts packs as held that the emitter has put into x<id>[k].

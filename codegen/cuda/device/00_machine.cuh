@@ -29,6 +29,8 @@ FXF_INLINE void fxf_barrier() { __syncthreads(); }
 FXF_INLINE float fxf_from_bits(unsigned bits) { return __uint_as_float(bits); }
 FXF_INLINE unsigned fxf_bits(float value) { return __float_as_uint(value); }
 FXF_INLINE unsigned fxf_mulhi(unsigned a, unsigned b) { return __umulhi(a, b); }
+// The low word of both together, moved right by fewer bits than a word has.
+FXF_INLINE unsigned fxf_funnel(unsigned low, unsigned high, int bits) { return __funnelshift_r(low, high, bits); }
 
 // Approximations of the machine, within 2 units of the last place; the flushing ones give 0 for results below 2^-126.
 FXF_INLINE float fxf_flushing_exp2(float x) {
@@ -259,6 +261,26 @@ FXF_INLINE void fxf_fetch(char* to, const S* from) {
   }
 #endif
   fxf_copy_pack<Pack>(to, from);
+}
+// The same at offset `at`; elements from `end` on are not read, their places get zeros.
+template <class Pack, class S, class I>
+FXF_INLINE void fxf_fetch_within(char* to, const S* from, I at, I end) {
+  constexpr int kCount = (int)(sizeof(Pack) / sizeof(S));
+  const int there = end - at < kCount ? (int)(end - at) * (int)sizeof(S) : (int)sizeof(Pack);
+#if __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(Pack) % 4 == 0) {
+    constexpr int kBytes = sizeof(Pack) % 16 == 0 ? 16 : sizeof(Pack) % 8 == 0 ? 8 : 4;
+    FXF_UNROLL
+    for (int byte = 0; byte < (int)sizeof(Pack); byte += kBytes) {
+      const unsigned slot = (unsigned)__cvta_generic_to_shared(to + byte);
+      const int size = there - byte < kBytes ? there > byte ? there - byte : 0 : kBytes;
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(slot), "l"((const char*)(from + at) + byte), "n"(kBytes), "r"(size) : "memory");
+    }
+    return;
+  }
+#endif
+  FXF_UNROLL
+  for (int e = 0; e < kCount; ++e) ((S*)to)[e] = at + e < end ? from[at + e] : S{};
 }
 FXF_INLINE void fxf_commit_fetches() {
 #if __CUDA_ARCH__ >= 800

@@ -87,6 +87,59 @@ FXF_INLINE void fxf_store(S* to, const R (&value)[N]) {
   fxf_store_pack<N>(to, fxf_pack_of(to, value));
 }
 
+// Rows that start anywhere in a pack. Is an element of the row?
+FXF_INLINE bool fxf_inside(int at, int length) { return (unsigned)at < (unsigned)length; }
+FXF_INLINE bool fxf_inside(long long at, long long length) { return (unsigned long long)at < (unsigned long long)length; }
+// The pack at the aligned offset `at`; of elements outside [0, end), which are not read, it has zeros.
+template <int N, class S, class I>
+FXF_INLINE fxf_pack<S, N> fxf_load_within(const S* from, I at, I end) {
+  if (at >= 0 && at + N <= end) return fxf_load<N>(from + at);
+  union Elements {
+    fxf_pack<S, N> pack;
+    S element[N];
+    __device__ Elements() {}
+  } elements;
+  FXF_UNROLL
+  for (int e = 0; e < N; ++e) elements.element[e] = fxf_inside(at + e, end) ? fxf_read(from + (at + e)) : S{};
+  return elements.pack;
+}
+// The same at any offset: from the two aligned packs that have it.
+template <int N, class S, class I>
+FXF_INLINE fxf_pack<S, N> fxf_load_across(const S* from, I at, I end) {
+  constexpr int kWords = (int)(N * sizeof(S) / 4);
+  union Window {
+    fxf_pack<S, N> pack[2];
+    unsigned word[2 * kWords];
+    __device__ Window() {}
+  } window;
+  const int bytes = (int)(at & (N - 1)) * (int)sizeof(S);
+  const I low = at & ~(I)(N - 1);
+  window.pack[0] = fxf_load_within<N>(from, low, end);
+  window.pack[1] = fxf_load_within<N>(from, low + N, end);
+  FXF_UNROLL
+  for (int step = kWords / 2; step > 0; step /= 2) {
+    FXF_UNROLL
+    for (int w = 0; w < 2 * kWords - step; ++w) window.word[w] = bytes & 4 * step ? window.word[w + step] : window.word[w];
+  }
+  if constexpr (sizeof(S) < 4) {
+    FXF_UNROLL
+    for (int w = 0; w < kWords; ++w) window.word[w] = fxf_funnel(window.word[w], window.word[w + 1], bytes % 4 * 8);
+  }
+  return window.pack[0];
+}
+// Stores those of N neighbours that are in the row; `first` is the place of the first of them in the row.
+template <class S, class R, int N, class I>
+FXF_INLINE void fxf_store_inside(S* to, I at, const R (&value)[N], I first, I length) {
+  if (first >= 0 && first + N <= length) {
+    fxf_store(to + at, value);
+    return;
+  }
+  FXF_UNROLL
+  for (int e = 0; e < N; ++e) {
+    if (fxf_inside(first + e, length)) fxf_put(to, at + e, value[e]);
+  }
+}
+
 // The same pack, in a way that no compiler sees through: `zero` is a kernel argument.
 template <class S, int N, class I>
 FXF_INLINE void fxf_renew(fxf_pack<S, N>& pack, I zero) {

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "codegen/schedule.h"
+#include "codegen/shifted_rows.h"
 #include "tests/cpp/catch.h"
 #include "tests/cpp/null/hand_fusion.h"
 
@@ -81,7 +82,10 @@ TEST_CASE("pointwise: one vector a thread where it writes", "[schedule]") {
   CHECK(s.unroll == 1);
   CHECK(s.threads == 256);
   CHECK(s.index_bits == 32);
-  CHECK(schedule_of(add((1 << 28) + 1)).unroll > 1);  // scalar accesses need more in flight
+  CHECK(schedule_of(add((1 << 28) + 1)).vector == 8);  // the last pack moves element by element
+  HandFusion f({{1 << 26}, {3}});
+  f.store(f.compute({f.load({3, 1}), f.load({0, 1})}), {3, 1});
+  CHECK(schedule_of(f.build()).unroll > 1);  // scalar accesses need more in flight
 }
 
 TEST_CASE("pointwise: small tensors take narrow vectors to reach every SM", "[schedule]") {
@@ -282,7 +286,8 @@ TEST_CASE("every schedule holds together", "[schedule]") {
     CAPTURE(rows, columns, arch.name, codegen::to_string(s), codegen::to_string(fusion));
     REQUIRE(s.vector >= 1);
     const std::size_t along = s.kind == ScheduleKind::Interleave ? static_cast<std::size_t>(s.long_axis) : fusion.axes.size() - 1;
-    REQUIRE((fusion.axes.empty() || fusion.axes[along].size % s.vector == 0));
+    REQUIRE((s.shifted || fusion.axes.empty() || fusion.axes[along].size % s.vector == 0));
+    REQUIRE(s.across_input.size() == (s.shifted ? fusion.inputs.size() : 0));
     REQUIRE(s.unroll >= 1);
     REQUIRE(s.split >= 1);
     REQUIRE(s.vector_input.size() == fusion.inputs.size());
@@ -291,7 +296,7 @@ TEST_CASE("every schedule holds together", "[schedule]") {
       REQUIRE(s.threads_per_row * s.rows_per_block == s.threads);
       REQUIRE(s.split <= std::max<std::int64_t>(fusion.reduced_numel(), 1));
       if (s.kind == ScheduleKind::Normalization && (s.tier == Tier::Warp || s.tier == Tier::Block))
-        REQUIRE(std::int64_t{s.threads_per_row} * s.vectors_per_thread * s.vector >= fusion.reduced_numel());
+        REQUIRE(std::int64_t{s.threads_per_row} * s.vectors_per_thread * s.vector >= codegen::spanned(s, fusion.reduced_numel()));
       if (s.tier == Tier::Warp) REQUIRE(s.threads_per_row <= 32);
     }
     if (arch.target == codegen::Target::Cuda) {

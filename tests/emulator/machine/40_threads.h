@@ -59,6 +59,8 @@ FXF_INLINE unsigned fxf_bits(float value) {
 }
 FXF_INLINE unsigned fxf_mulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
 
+FXF_INLINE unsigned fxf_funnel(unsigned low, unsigned high, int bits) { return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> bits); }
+
 FXF_INLINE float fxf_flushing_exp2(float x) {
   const float out = exp2f(x);
   return out < 0x1p-126f ? 0.0f : out;

@@ -55,6 +55,14 @@ FXF_INLINE void fxf_fetch(char* to, const S* from) {
   fxf_check_pack<Pack>(from);
   fxf_emu::fetch(to, reinterpret_cast<const char*>(from), sizeof(Pack));
 }
+template <class Pack, class S, class I>
+FXF_INLINE void fxf_fetch_within(char* to, const S* from, I at, I end) {
+  fxf_check_pack<Pack>(from + at);
+  const I count = std::min<I>(end - at, sizeof(Pack) / sizeof(S));
+  if (at < 0 || count <= 0) fxf_emu::fail("a fetch outside its tensor", at, end);
+  fxf_emu::fetch(to, reinterpret_cast<const char*>(from + at), static_cast<std::size_t>(count) * sizeof(S));
+  std::memset(to + count * sizeof(S), 0, sizeof(Pack) - count * sizeof(S));
+}
 FXF_INLINE void fxf_commit_fetches() { ++fxf_emu::machine.commits[fxf_emu::machine.current]; }
 template <int N>
 FXF_INLINE void fxf_await_fetches() { fxf_emu::await_fetches(N); }
