@@ -70,7 +70,7 @@ class Accesses {
     for (const Expr& load : fusion_.body) {
       if (!moves_along(fusion_, load)) continue;
       if (!has_packs(load)) access.packs[load.input] = false;
-      else if (!load.indirect.empty() || !shifts_alike(fusion_, load.form, shift_, vector_)) access.across[load.input] = true;
+      else if (is_across(load)) access.across[load.input] = true;
     }
     std::vector<bool> moves(fusion_.inputs.size(), false);
     for (const Expr& load : fusion_.body) {
@@ -86,7 +86,7 @@ class Accesses {
     for (std::size_t o = 0; o < fusion_.outputs.size(); ++o) {
       const FusionOutput& output = fusion_.outputs[o];
       if (!is_streamed(fusion_, output)) continue;
-      access.outputs[o] = coefficient(output.form, last_axis(fusion_)) == 1 && output.bounds.empty() && fits(output.meta.dtype) &&
+      access.outputs[o] = coefficient(output.form, last_axis(fusion_)) == 1 && output.bounds.empty() && fits(output.meta.dtype, arch_.vector_bytes) &&
                           shifts_alike(fusion_, output.form, shift_, vector_);
       access.cost += access.outputs[o] ? one : kApart;
       access.shifts = access.shifts || access.outputs[o];
@@ -95,13 +95,17 @@ class Accesses {
   }
 
  private:
-  bool fits(DType dtype) const { return vector_ * ir::itemsize(dtype) <= arch_.vector_bytes && vector_ * ir::itemsize(dtype) >= 4; }
+  bool fits(DType dtype, std::int64_t most) const { return vector_ * ir::itemsize(dtype) <= most && vector_ * ir::itemsize(dtype) >= 4; }
+
+  bool is_across(const Expr& load) const { return !load.indirect.empty() || !shifts_alike(fusion_, load.form, shift_, vector_); }
 
   bool has_packs(const Expr& load) const {
     const auto along = axis_bit(static_cast<std::size_t>(last_axis(fusion_)));
     const bool steps = std::any_of(load.indirect.begin(), load.indirect.end(), [&](const Indirect& term) { return (fusion_.body[term.expr].depends & along) != 0; });
-    return coefficient(load.form, last_axis(fusion_)) == 1 && !steps && load.bounds.empty() && fits(fusion_.inputs[load.input].meta.dtype) &&
-           pointer_allows(fusion_, arch_, options_, load.input, vector_);
+    const DType dtype = fusion_.inputs[load.input].meta.dtype;
+    // A wide weight beside narrow rows: each of its packs is moved by two instructions.
+    const std::int64_t most = is_across(load) ? 2 * arch_.vector_bytes : arch_.vector_bytes, aligned = std::min<std::int64_t>(vector_, arch_.vector_bytes / ir::itemsize(dtype));
+    return coefficient(load.form, last_axis(fusion_)) == 1 && !steps && load.bounds.empty() && fits(dtype, most) && pointer_allows(fusion_, arch_, options_, load.input, aligned);
   }
 
   const Fusion& fusion_;

@@ -126,6 +126,7 @@ def mixed() -> Iterator[Case]:
         yield lambda a, b: a.div(b, rounding_mode="floor").sum(-1), (torch.randint(1, 99, (5, n)), torch.randint(1, 9, (5, n)))
         yield lambda a: torch.softmax(a.float(), -1), (x.bfloat16(),)
         yield lambda a, b: F.layer_norm(a + b, b.shape), (x.bfloat16(), torch.randn(n))
+        yield lambda a, b: (torch.softmax(a.float(), -1) * b).bfloat16(), (x.bfloat16(), torch.randn(n))
         yield lambda a: torch.softmax(a, -1), (x.double(),)
 
 

@@ -48,6 +48,15 @@ TEST_CASE("rows of odd length move in whole packs, a weight across two", "[shift
   CHECK(schedule_of(normalise(65536, 4095, 4095, 4095, 0, DType::Float32)).vector == 4);
 }
 
+TEST_CASE("a weight of wider elements does not narrow the packs", "[shifted]") {
+  HandFusion f({{64}, {4095, true}});
+  const auto x = f.load({4095, 1}, 0, DType::BFloat16);
+  f.store(f.compute({x, f.reduce(x), f.load({0, 1}, 0, DType::Float32)}), {4095, 1}, DType::BFloat16);
+  const Schedule s = schedule_of(f.build());
+  CHECK(s.vector == 8);
+  CHECK(s.across_input == Flags{false, true});
+}
+
 TEST_CASE("rows that have packs of their own, or hardly any, are not shifted", "[shifted]") {
   for (const std::int64_t n : {4096, 4094, 15}) CHECK_FALSE(odd_rows(n).shifted);
   CHECK_FALSE(schedule_of(normalise(64, 4095, 4095, 4095), {}, ArchInfo::host(8)).shifted);
