@@ -115,7 +115,8 @@ bool plan_short_columns(const Fusion& fusion, const ArchInfo& arch, const Schedu
   s.rows_per_block = static_cast<int>(deep);
   s.threads = static_cast<int>(ceil_div(lanes * deep, kLanes) * kLanes);
   s.unroll = kColumnUnroll;
-  const std::int64_t wave = kColumnThreads / 256 * arch.sm_count;
+  s.min_blocks = static_cast<int>(kColumnThreads / 256);
+  const std::int64_t wave = s.min_blocks * arch.sm_count;
   const std::int64_t by_grid = wave / std::max<std::int64_t>(fusion.kept_numel() / across, 1), by_work = groups / (deep * s.unroll * 2);
   s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(by_grid, by_work), 1, kMaxSplit));
   for (const Expr& expr : fusion.body)

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 8 (inputs 10, outputs 0), unroll 8, threads 256, columns multipass, 14 threads a row x 18 rows, 1 vectors a thread, split 227, cluster 1, compensated sums, 16 rows side by side, grain 1
+// reduction: index 32 bits, vector 8 (inputs 10, outputs 0), unroll 8, threads 256, columns multipass, 14 threads a row x 18 rows, 1 vectors a thread, split 227, cluster 1, compensated sums, 16 rows side by side, 2 blocks an SM, grain 1
 struct Params {
   void* ptr[4];
   long long n[6];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_2a1736b1(const FXF_PARAM Params p) {
+FXF_KERNEL(256, 2) fxfuser_reduction_891ff03a(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];
@@ -110,7 +110,7 @@ FXF_KERNEL(256) fxfuser_reduction_2a1736b1(const FXF_PARAM Params p) {
     fxf_put_partial((fxf_sum<float>*)(workspace + partial3) + cell, fxf_fold_column<16>(scratch3, i1, 7, join3));
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_2a1736b1_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_891ff03a_finish(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];
