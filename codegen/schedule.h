@@ -40,9 +40,10 @@ struct Schedule {
   Tier tier = Tier::MultiPass;
   bool inner = true;         // the innermost axis is reduced; false: columns (threads across kept elements)
   // inner: threads that share a row, rows a block. Columns: threads across (one vector of kept elements each), threads deep
-  // over the reduced axes. threads_per_row * rows_per_block == threads.
+  // over the reduced axes. threads_per_row * rows_per_block == threads, at most that many where rows lie side by side.
   int threads_per_row = 32;
   int rows_per_block = 1;
+  int rows_across = 1;       // CUDA, columns: rows that lie side by side across the threads, in packs that run on from one to the next
   int vectors_per_thread = 1;  // persistent tiers: vectors of a row each thread holds
   bool exact = false;        // clusters: the threads' vectors are the whole row, none is beyond its end
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish

@@ -2,6 +2,7 @@
 // slabs (`split`) whose partials a second stage folds in fixed order: never an atomic.
 
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/schedule_parts.h"
 #include "codegen/shifted_rows.h"
@@ -13,6 +14,9 @@ constexpr int kLanes = 32;
 constexpr std::int64_t kMaxSplit = 1024;      // partials that one block folds quickly
 constexpr std::int64_t kMaxColumnSplit = 128;  // the same for columns
 constexpr std::int64_t kColumnThreads = 512;   // on an SM: a run of packs and the sums of their columns take some 80 registers
+constexpr int kColumnUnroll = 8;               // packs of a column in flight
+constexpr std::int64_t kShortColumns = 64;    // elements of a row beyond which narrow packs still fill the lines of memory
+constexpr std::int64_t kFewLanes = 8;         // threads across: fewer would leave long folds over the depth of the block
 constexpr std::int64_t kBlocksPerSm = 4;      // of 256 threads: one resident wave that leaves 64 registers a thread
 constexpr std::int64_t kSingleBlock = 16384;  // elements that one block folds sooner than two stages
 
@@ -64,20 +68,81 @@ void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(by_grid, by_work), 1, kMaxSplit));
 }
 
+/// Bytes of the widest input that a reduction reads along the reduced axes.
+std::int64_t streamed_itemsize(const Fusion& fusion) {
+  std::int64_t widest = 1;
+  for (const Expr& expr : fusion.body)
+    if (expr.kind == ExprKind::Load && (expr.depends & fusion.reduced_mask()) != 0) widest = std::max(widest, ir::itemsize(fusion.inputs[expr.input].meta.dtype));
+  return widest;
+}
+
+/// Are all streamed loads packs of `vector` that run on from row to row: rows of `across` contiguous elements, one after the other?
+bool runs_on(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, std::int64_t vector) {
+  const int inner = static_cast<int>(fusion.axes.size()) - 1;
+  const auto row = static_cast<std::size_t>(inner) - 1;
+  const auto allows = [&](const Expr& load) {
+    Affine form = load.form;
+    if (coefficient(form, inner - 1) != fusion.axes.back().size) return false;
+    form.coeff[row] = 0;
+    return load.bounds.empty() && load.indirect.empty() && aligned_form(fusion, form, inner, vector) && pointer_allows(fusion, arch, options, load.input, vector);
+  };
+  bool any = false;
+  for (const Expr& expr : fusion.body) {
+    if (expr.kind != ExprKind::Load || (expr.depends & axis_bit(row)) == 0) continue;
+    if (!allows(expr)) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// Rows so short that no wide pack fits them lie side by side, as many as end where a pack ends; false where that isn't so.
+bool plan_short_columns(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
+  const std::size_t axes = fusion.axes.size();
+  if (axes < 2 || fusion.reduced_mask() != axis_bit(axes - 2)) return false;
+  const std::int64_t across = fusion.axes.back().size, n = fusion.axes[axes - 2].size;
+  if (across < 2 || across > kShortColumns) return false;
+  std::int64_t vector = floor_pow2(arch.vector_bytes / streamed_itemsize(fusion));
+  while (vector > s.vector && !runs_on(fusion, arch, options, vector)) vector /= 2;
+  if (vector <= s.vector) return false;
+  std::int64_t together = vector / std::gcd(vector, across);
+  while (together * across < kFewLanes * vector) together *= 2;
+  const std::int64_t lanes = together * across / vector, block = std::min<std::int64_t>(256, floor_pow2(arch.max_threads_per_sm / 2));
+  const std::int64_t deep = std::min(block / lanes, deepest_columns(fusion, arch, lanes * vector, s.compensated));
+  const std::int64_t groups = n / together;
+  if (deep < 1 || groups < deep * kColumnUnroll) return false;
+  s.vector = static_cast<int>(vector);
+  s.rows_across = static_cast<int>(together);
+  s.threads_per_row = static_cast<int>(lanes);
+  s.rows_per_block = static_cast<int>(deep);
+  s.threads = static_cast<int>(ceil_div(lanes * deep, kLanes) * kLanes);
+  s.unroll = kColumnUnroll;
+  s.min_blocks = static_cast<int>(kColumnThreads / 256);
+  const std::int64_t wave = s.min_blocks * arch.sm_count;
+  const std::int64_t by_grid = wave / std::max<std::int64_t>(fusion.kept_numel() / across, 1), by_work = groups / (deep * s.unroll * 2);
+  s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(by_grid, by_work), 1, kMaxSplit));
+  for (const Expr& expr : fusion.body)
+    if (expr.kind == ExprKind::Load && (expr.depends & axis_bit(axes - 2)) != 0) s.vector_input[expr.input] = true;
+  return true;
+}
+
 void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   const std::int64_t across = fusion.axes.empty() ? 1 : fusion.axes.back().size;
   const std::int64_t n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const std::int64_t most = floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
-  const std::int64_t lanes = std::min<std::int64_t>({kLanes, ceil_pow2(ceil_div(across, s.vector)), most});
+  std::int64_t lanes = std::min<std::int64_t>({kLanes, ceil_pow2(ceil_div(across, s.vector)), most});
   const std::int64_t other = across > 0 ? fusion.kept_numel() / across : 0;
-  const std::int64_t tiles = std::max<std::int64_t>(ceil_div(across, lanes * s.vector) * other, 1);
+  const auto tiles_of = [&](std::int64_t wide) { return std::max<std::int64_t>(ceil_div(across, wide * s.vector) * other, 1); };
+  // Columns that give no depth to a block take its threads across, while there are blocks for every SM.
+  const std::int64_t wide = std::min<std::int64_t>(256, most);
+  while (lanes * ceil_pow2(n) < wide && lanes * s.vector < across && tiles_of(2 * lanes) >= kBlocksPerSm * arch.sm_count) lanes *= 2;
+  const std::int64_t tiles = tiles_of(lanes);
   // 8 deep; deeper where few tiles, or narrow ones, would leave the SMs short of loads even when they are cut into slabs.
   std::int64_t deep = std::min<std::int64_t>(256 / lanes, most / lanes);
   if (tiles * kMaxColumnSplit < kColumnThreads / 256 * arch.sm_count) deep = std::min<std::int64_t>(512 / lanes, most / lanes);
   deep = std::min(deep, deepest_columns(fusion, arch, lanes * s.vector, s.compensated));
   while (deep > 1 && deep > n) deep /= 2;
   deep = std::max<std::int64_t>(deep, ceil_div(std::min<std::int64_t>(kLanes, most), lanes));  // whole warps
-  std::int64_t unroll = 8;
+  std::int64_t unroll = kColumnUnroll;
   while (unroll > 1 && deep * unroll > n) unroll /= 2;
   s.threads = static_cast<int>(lanes * deep);
   s.threads_per_row = static_cast<int>(lanes);
@@ -116,14 +181,14 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   s.index_bits = choose_index_bits(fusion);
   s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
   s.tier = Tier::MultiPass;
-  s.compensated = arch.target == Target::Cuda;
+  s.compensated = arch.target == Target::Cuda && fusion.reduced_numel() > 1;  // one value has no error to carry
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
   if (s.inner) shift_rows(fusion, arch, options, arch.vector_bytes, s);
   if (arch.target == Target::Host)
     plan_host(fusion, s);
   else if (s.inner)
     plan_rows(fusion, arch, s);
-  else
+  else if (!plan_short_columns(fusion, arch, options, s))
     plan_columns(fusion, arch, s);
   return s;
 }

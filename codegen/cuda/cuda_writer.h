@@ -103,6 +103,7 @@ void emit_cuda_pointwise(CudaWriter& writer, KernelSource& source);
 void emit_cuda_rows(CudaWriter& writer, KernelSource& source);
 void emit_cuda_row_pipeline(CudaWriter& writer, KernelSource& source);
 void emit_cuda_columns(CudaWriter& writer, KernelSource& source);
+void emit_cuda_short_columns(CudaWriter& writer, KernelSource& source);
 void emit_cuda_transpose(CudaWriter& writer, KernelSource& source);
 void emit_cuda_interleave(CudaWriter& writer, KernelSource& source);
 /// The second launch of a split reduction: a warp folds the partials of a kept point in a fixed order.

@@ -1,5 +1,5 @@
 // CUDA kernels: a fusion under a schedule as text. The form follows the schedule: elements, rows (the innermost axis is
-// reduced; a kernel of its own where teams of blocks walk over them), columns (it is kept), tiles through shared memory (transpose),
+// reduced; a kernel of its own where teams of blocks walk over them), columns (it is kept; several rows side by side where it is short), tiles through shared memory (transpose),
 // a short axis turned in registers (interleave).
 
 #include "codegen/cuda/column_folds.h"
@@ -31,6 +31,7 @@ KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const Arc
   else if (!reduces) emit_cuda_pointwise(writer, source);
   else if (schedule.teams > 0) emit_cuda_row_pipeline(writer, source);
   else if (schedule.inner || fusion.axes.empty() || fusion.axes.back().reduced) emit_cuda_rows(writer, source);
+  else if (schedule.rows_across > 1) emit_cuda_short_columns(writer, source);
   else emit_cuda_columns(writer, source);
   if (split) {
     source.workspace_bytes = partial_bytes(writer);

@@ -34,6 +34,8 @@ def form(schedule: str) -> str:
             words.append(reduced.group(2))
         if "slabs" in schedule:
             words.append("columns")
+        if "side by side" in schedule:
+            words.append("short")
         if re.search(r"split ([2-9]|\d\d)", schedule):
             words.append("split")
     if schedule.startswith("transpose") and " by 2," in schedule:
@@ -139,6 +141,23 @@ def short_axes() -> Iterator[Case]:
     yield lambda a, mean: (a.float() / 255 - mean).permute(0, 3, 1, 2).contiguous(), (image, torch.rand(3))
 
 
+def short_columns() -> Iterator[Case]:
+    """Columns in rows shorter than a thread's pack, and columns of one row."""
+    for dtype in FLOATS:
+        for shape in ((2000, 7), (6001, 3), (2, 4100, 5), (3001, 31), (2, 2, 1500, 2)):
+            x, w = (torch.rand(shape) + 0.5).to(dtype), torch.rand(shape[-1]).to(dtype)
+            yield lambda a, b: (a * b + b).sum(-2), (x, w)
+            yield lambda a: (a.amax(-2), a.float().mean(-2)), (x.clone(),)
+            yield lambda a: a.max(-2), (x.clone(),)
+    yield lambda a: a.sum(0), (torch.rand(4001, 5, dtype=torch.float64),)
+    counts = torch.randint(0, 100, (5003, 6))
+    yield lambda a: a.sum(0), (counts.to(torch.uint8),)
+    yield lambda a: (a > 50).sum(0), (counts,)
+    yield lambda a: a.sum(0), (torch.rand(9001)[1:].view(3000, 3),)
+    for shape in ((4096, 1), (1, 9000), (3, 9000), (2, 2, 9000)):
+        yield lambda a: (a.sum(-1), a.sum(-2), a.mean(0), a.amax(0)), (torch.rand(shape),)
+
+
 def cross_entropy_backward(grad: torch.Tensor, log: torch.Tensor, target: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     scattered = torch.ops.aten.nll_loss_backward(grad, log, target, None, 0, -100, total)
     return torch._log_softmax_backward_data(scattered, log, 1, log.dtype)
@@ -167,6 +186,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "columns bfloat16": lambda: columns(torch.bfloat16),
     "row + column float32": lambda: row_columns(torch.float32),
     "row + column bfloat16": lambda: row_columns(torch.bfloat16),
+    "short columns": short_columns,
     "row sums": row_sums,
     "axes": axes,
     "transposes": transposes,
@@ -182,7 +202,7 @@ def test_family(family: str) -> None:
 
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
-    wanted = {"pointwise", "interleave", "transpose", "transpose pairs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split",
+    wanted = {"pointwise", "interleave", "transpose", "transpose pairs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split", "reduction columns short", "reduction columns short split",
               "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner multipass", "normalization columns",
               "normalization inner warp columns", "normalization inner block columns", "normalization inner cluster columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

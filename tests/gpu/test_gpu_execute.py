@@ -204,3 +204,20 @@ def test_copies_into_another_order(dtype: torch.dtype) -> None:
         before = fxfuser.stats()["launches"]["cuda"]
         ours = execute(gm, x, executor_parameters=RAISE)
         assert fxfuser.stats()["launches"]["cuda"] == before + 1 and torch.equal(ours, x.permute(dims)) and ours.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(40001, 7), (1 << 16, 2), (3, 30012, 5), (20003, 63), (1 << 20, 1), (2, 1 << 19)])
+def test_short_rows_and_short_columns(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Rows shorter than a thread's pack side by side, a rest of rows behind the last group, columns of one and two rows."""
+    x, w = cuda(*shape, dtype=dtype), cuda(shape[-1], dtype=dtype)
+    dim = -1 if shape[-1] == 1 else -2
+
+    def fold(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (a * b).float().sum(dim), a.amax(dim)
+
+    run(fold, x, w)
+    gm = make_fx(fold)(x, w)
+    first, second = execute(gm, x, w, executor_parameters=RAISE), execute(gm, x, w, executor_parameters=RAISE)
+    for a, b in zip(first, second, strict=True):
+        assert torch.equal(a, b)

@@ -32,6 +32,7 @@ GRAPHS: dict[str, Graph] = {
     "sum_rows": (lambda x: (x * x).sum(-1), (_t(4096, 1000),)),
     "sum_all": (lambda x: x.sum(), (_t(1 << 22),)),
     "sum_columns": (lambda x: x.sum(0), (_t(8192, 1024),)),
+    "sum_short_columns": (lambda x, w: (x * w).sum(0), (_t(1 << 20, 7, dtype=torch.bfloat16), _t(7, dtype=torch.bfloat16))),
     "argmax": (lambda x: x.max(-1), (_t(64, 1000),)),
     "transpose": (lambda x: (x.t() * 2).contiguous(), (_t(1024, 2048),)),
     "embedding": (lambda t, i: F.embedding(i, t) * 2, (_t(100, 64), torch.zeros(7, 9, dtype=torch.int64))),

@@ -147,6 +147,35 @@ TEST_CASE("reduction: columns take 32 lanes of a vector and about one resident w
   CHECK(schedule_of(column_sum(64, 1 << 20)).split == 1);
 }
 
+TEST_CASE("reduction: rows too short for a wide vector lie side by side", "[schedule]") {
+  for (const std::int64_t columns : {2, 3, 7, 12, 31, 63}) {
+    const Schedule s = schedule_of(column_sum(((1 << 28) + 5) / columns, columns));
+    CAPTURE(columns, codegen::to_string(s));
+    CHECK(s.vector == 8);
+    CHECK(s.rows_across > 1);
+    CHECK(s.threads_per_row >= 8);
+    CHECK(s.threads >= 192);
+    CHECK(s.split == 132 * 2);
+  }
+  CHECK(schedule_of(column_sum(1 << 25, 8)).rows_across == 1);   // a row is a whole vector
+  CHECK(schedule_of(column_sum(1 << 20, 255)).rows_across == 1);  // long rows
+  CHECK(schedule_of(column_sum(500, 7)).rows_across == 1);        // few rows
+  // A pointer that allows no wide vector leaves the rows one below the other.
+  codegen::ScheduleOptions options;
+  options.input_alignment = {2};
+  CHECK(schedule_of(column_sum(1 << 25, 7), kH200, options).rows_across == 1);
+}
+
+TEST_CASE("reduction: short columns take a block's threads across", "[schedule]") {
+  for (const std::int64_t rows : {1, 2, 5}) {
+    const Schedule s = schedule_of(column_sum(rows, 1 << 24));
+    CAPTURE(rows, codegen::to_string(s));
+    CHECK(s.threads >= 128);
+    CHECK(s.compensated == (rows > 1));
+  }
+  CHECK(schedule_of(column_sum(2, 4096)).threads_per_row == 32);  // fewer blocks than SMs otherwise
+}
+
 TEST_CASE("normalization: rows go from a warp to a block to several passes", "[schedule]") {
   CHECK(schedule_of(normalise(65536, 256)).tier == Tier::Warp);
   CHECK(schedule_of(normalise(65536, 1024)).threads_per_row == 32);
@@ -286,14 +315,16 @@ TEST_CASE("every schedule holds together", "[schedule]") {
     CAPTURE(rows, columns, arch.name, codegen::to_string(s), codegen::to_string(fusion));
     REQUIRE(s.vector >= 1);
     const std::size_t along = s.kind == ScheduleKind::Interleave ? static_cast<std::size_t>(s.long_axis) : fusion.axes.size() - 1;
-    REQUIRE((s.shifted || fusion.axes.empty() || fusion.axes[along].size % s.vector == 0));
+    REQUIRE((s.shifted || fusion.axes.empty() || s.rows_across * fusion.axes[along].size % s.vector == 0));
     REQUIRE(s.across_input.size() == (s.shifted ? fusion.inputs.size() : 0));
     REQUIRE(s.unroll >= 1);
     REQUIRE(s.split >= 1);
     REQUIRE(s.vector_input.size() == fusion.inputs.size());
     REQUIRE(s.vector_output.size() == fusion.outputs.size());
     if (s.kind == ScheduleKind::Reduction || s.kind == ScheduleKind::Normalization) {
-      REQUIRE(s.threads_per_row * s.rows_per_block == s.threads);
+      const int idle = s.threads - s.threads_per_row * s.rows_per_block;
+      REQUIRE((idle == 0 || (s.rows_across > 1 && idle > 0 && idle < 32)));
+      REQUIRE((s.rows_across == 1 || s.rows_across * fusion.axes.back().size == s.threads_per_row * s.vector));
       REQUIRE(s.split <= std::max<std::int64_t>(fusion.reduced_numel(), 1));
       if (s.kind == ScheduleKind::Normalization && (s.tier == Tier::Warp || s.tier == Tier::Block))
         REQUIRE(std::int64_t{s.threads_per_row} * s.vectors_per_thread * s.vector >= codegen::spanned(s, fusion.reduced_numel()));
