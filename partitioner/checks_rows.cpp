@@ -1,5 +1,6 @@
 // Checks that belong to one family of rows each.
 
+#include <limits>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,6 +124,48 @@ Support plain_layout(const ir::Graph& graph, const ir::Node& node) {
   return verdict;
 }
 
+/// Whether the strides fall from left to right, but for dims that hold one element and for `skipped`; eager's results are then plain.
+bool falling(const ir::TensorMeta& meta, std::size_t skipped) {
+  std::int64_t above = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t dim = 0; dim < meta.sizes.size(); ++dim) {
+    if (dim == skipped || meta.sizes[dim] == 1 || meta.strides[dim] == 0) continue;
+    if (meta.strides[dim] > above) return false;
+    above = meta.strides[dim];
+  }
+  return true;
+}
+
+/// Eager's reads by an index keep the order in memory of the dims that are not indexed, and of the index.
+Support falling_reads(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr& indices = get(node, "indices");
+  if (!indices.is_list()) return Support::yes();
+  std::size_t dim = 0;
+  while (dim < indices.list().size() && indices.list()[dim].is_none()) ++dim;
+  const auto self = meta_of(graph, get(node, "self"));
+  if (self && !falling(*self, dim)) return Support::no(ReasonCode::Layout, "a permuted input, whose order eager keeps");
+  if (dim == indices.list().size()) return Support::yes();
+  const auto index = meta_of(graph, indices.list()[dim]);
+  return index && !falling(*index, index->sizes.size()) ? Support::no(ReasonCode::Layout, "a permuted index, whose order eager keeps") : Support::yes();
+}
+
+/// Where nothing is added eager clones a part of its input, with the strides that a clone has.
+Support adds_padding(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr& widths = get(node, "pad");
+  const auto self = meta_of(graph, get(node, "self"));
+  if (!widths.is_list() || !self || ir::is_contiguous(*self)) return Support::yes();
+  for (const ir::Attr& width : widths.list()) {
+    const auto* number = std::get_if<std::int64_t>(&width.v);
+    if (number == nullptr || *number > 0) return Support::yes();
+  }
+  return Support::no(ReasonCode::Layout, "nothing is added to an input that is not contiguous");
+}
+
+/// An empty list of dims is all dims to other reductions; to these it is none.
+Support some_dims(const ir::Graph&, const ir::Node& node) {
+  const ir::Attr& dims = get(node, "dims");
+  return dims.is_list() && dims.list().empty() ? refuse("an empty list of dims, which reduces nothing") : Support::yes();
+}
+
 Support input_stats(const ir::Graph&, const ir::Node& node) {
   const ir::Attr& flag = get(node, "use_input_stats");
   if (!flag.is_none() && !flag.as_bool()) return refuse("running statistics");
@@ -152,6 +195,9 @@ const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
                                                                                  {"nonempty_dim", nonempty_dim},
                                                                                  {"not_is_result", not_is_result},
                                                                                  {"not_uint8", not_uint8},
+                                                                                 {"adds_padding", adds_padding},
+                                                                                 {"falling_reads", falling_reads},
+                                                                                 {"some_dims", some_dims},
                                                                                  {"plain_layout", plain_layout},
                                                                                  {"plain_scores", plain_scores},
                                                                                  {"random_stream", random_stream},
