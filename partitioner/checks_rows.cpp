@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "partitioner/checks.h"
 #include "partitioner/ir/op_table.h"
@@ -20,7 +21,9 @@ std::optional<ir::TensorMeta> meta_of(const ir::Graph& graph, const ir::Attr& at
   return attr.is_value() ? graph.value(attr.value()).meta : std::nullopt;
 }
 
-Support refuse(std::string detail) { return Support::no(ReasonCode::Argument, std::move(detail)); }
+Support refuse(std::string detail) {
+  return Support::no(ReasonCode::Argument, std::move(detail));
+}
 
 bool all_integers(const ir::Graph& graph, const ir::Node& node) {
   for (const std::string& param : {std::string("self"), std::string("other")}) {
@@ -47,12 +50,14 @@ Support int_divisor(const ir::Graph& graph, const ir::Node& node) {
 Support full_precision(const ir::Graph& graph, const ir::Node& node) {
   const auto meta = meta_of(graph, get(node, "self"));
   if (!meta || !ir::is_reduced_float(meta->dtype)) return Support::yes();
-  return Support::no(ReasonCode::DType, fmt::format("{} steps in {} units, kernels compute in float32", node.row->op, ir::name(meta->dtype)));
+  return Support::no(ReasonCode::DType,
+                     fmt::format("{} steps in {} units, kernels compute in float32", node.row->op, ir::name(meta->dtype)));
 }
 
 Support not_uint8(const ir::Graph& graph, const ir::Node& node) {
   const auto meta = meta_of(graph, get(node, "self"));
-  return meta && meta->dtype == ir::DType::UInt8 ? Support::no(ReasonCode::DType, "the result of uint8 is uint8, not bool") : Support::yes();
+  return meta && meta->dtype == ir::DType::UInt8 ? Support::no(ReasonCode::DType, "the result of uint8 is uint8, not bool")
+                                                 : Support::yes();
 }
 
 Support nonempty_dim(const ir::Graph& graph, const ir::Node& node) {
@@ -60,11 +65,14 @@ Support nonempty_dim(const ir::Graph& graph, const ir::Node& node) {
   return meta && meta->numel() == 0 ? refuse("nothing to choose from, where eager raises") : Support::yes();
 }
 
-Support no_weight(const ir::Graph&, const ir::Node& node) { return get(node, "weight").is_none() ? Support::yes() : refuse("class weights"); }
+Support no_weight(const ir::Graph&, const ir::Node& node) {
+  return get(node, "weight").is_none() ? Support::yes() : refuse("class weights");
+}
 
 Support float_self(const ir::Graph& graph, const ir::Node& node) {
   const auto meta = meta_of(graph, get(node, "self"));
-  return meta && ir::is_floating(meta->dtype) ? Support::yes() : Support::no(ReasonCode::DType, "the scores are not floating");
+  return meta && ir::is_floating(meta->dtype) ? Support::yes()
+                                              : Support::no(ReasonCode::DType, "the scores are not floating");
 }
 
 Support class_indices(const ir::Graph& graph, const ir::Node& node) {
@@ -83,7 +91,8 @@ Support plain_scores(const ir::Graph& graph, const ir::Node& node) {
 Support integer_range(const ir::Graph&, const ir::Node& node) {
   for (const char* param : {"start", "end", "step"}) {
     const ir::Attr& attr = get(node, param);
-    if (!attr.is_none() && !std::holds_alternative<std::int64_t>(attr.v)) return refuse("a range of floats or of sizes known at the call");
+    if (!attr.is_none() && !std::holds_alternative<std::int64_t>(attr.v))
+      return refuse("a range of floats or of sizes known at the call");
   }
   return Support::yes();
 }
@@ -99,7 +108,8 @@ Support no_half_to_float(const ir::Graph& graph, const ir::Node& node) {
 Support same_input_dtype(const ir::Graph& graph, const ir::Node& node) {
   const auto grad = meta_of(graph, get(node, "grad"));
   const auto* dtype = std::get_if<ir::DType>(&get(node, "input_dtype").v);
-  return !grad || dtype == nullptr || *dtype == grad->dtype ? Support::yes() : refuse("an input dtype other than the gradient's");
+  return !grad || dtype == nullptr || *dtype == grad->dtype ? Support::yes()
+                                                            : refuse("an input dtype other than the gradient's");
 }
 
 Support has_channels(const ir::Graph& graph, const ir::Node& node) {
@@ -109,7 +119,8 @@ Support has_channels(const ir::Graph& graph, const ir::Node& node) {
 }
 
 Support training_only(const ir::Graph&, const ir::Node& node) {
-  return get(node, "training").is_none() || get(node, "training").as_bool() ? Support::yes() : refuse("no running statistics in inference");
+  return get(node, "training").is_none() || get(node, "training").as_bool() ? Support::yes()
+                                                                            : refuse("no running statistics in inference");
 }
 
 /// Eager keeps channels-last where the input has it; these rows give plain strides.
@@ -123,15 +134,64 @@ Support plain_layout(const ir::Graph& graph, const ir::Node& node) {
   return verdict;
 }
 
+/// Whether the strides fall from left to right, but for dims that hold one element and for `skipped`; eager's results are
+/// then plain.
+bool falling(const ir::TensorMeta& meta, std::size_t skipped) {
+  std::int64_t above = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t dim = 0; dim < meta.sizes.size(); ++dim) {
+    if (dim == skipped || meta.sizes[dim] == 1 || meta.strides[dim] == 0) continue;
+    if (meta.strides[dim] > above) return false;
+    above = meta.strides[dim];
+  }
+  return true;
+}
+
+/// Eager's reads by an index keep the order in memory of the dims that are not indexed, and of the index.
+Support falling_reads(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr& indices = get(node, "indices");
+  if (!indices.is_list()) return Support::yes();
+  std::size_t dim = 0;
+  while (dim < indices.list().size() && indices.list()[dim].is_none()) ++dim;
+  const auto self = meta_of(graph, get(node, "self"));
+  if (self && !falling(*self, dim)) return Support::no(ReasonCode::Layout, "a permuted input, whose order eager keeps");
+  if (dim == indices.list().size()) return Support::yes();
+  const auto index = meta_of(graph, indices.list()[dim]);
+  return index && !falling(*index, index->sizes.size())
+             ? Support::no(ReasonCode::Layout, "a permuted index, whose order eager keeps")
+             : Support::yes();
+}
+
+/// Where nothing is added eager clones a part of its input, with the strides that a clone has.
+Support adds_padding(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr& widths = get(node, "pad");
+  const auto self = meta_of(graph, get(node, "self"));
+  if (!widths.is_list() || !self || ir::is_contiguous(*self)) return Support::yes();
+  for (const ir::Attr& width : widths.list()) {
+    const auto* number = std::get_if<std::int64_t>(&width.v);
+    if (number == nullptr || *number > 0) return Support::yes();
+  }
+  return Support::no(ReasonCode::Layout, "nothing is added to an input that is not contiguous");
+}
+
+/// An empty list of dims is all dims to other reductions; to these it is none.
+Support some_dims(const ir::Graph&, const ir::Node& node) {
+  const ir::Attr& dims = get(node, "dims");
+  return dims.is_list() && dims.list().empty() ? refuse("an empty list of dims, which reduces nothing") : Support::yes();
+}
+
 Support input_stats(const ir::Graph&, const ir::Node& node) {
   const ir::Attr& flag = get(node, "use_input_stats");
   if (!flag.is_none() && !flag.as_bool()) return refuse("running statistics");
   return get(node, "running_mean").is_none() ? Support::yes() : refuse("running statistics");
 }
 
-Support random_stream(const ir::Graph&, const ir::Node&) { return refuse("numbers are drawn from eager's own stream"); }
+Support random_stream(const ir::Graph&, const ir::Node&) {
+  return refuse("numbers are drawn from eager's own stream");
+}
 
-Support complex_only(const ir::Graph&, const ir::Node&) { return Support::no(ReasonCode::DType, "works on complex numbers"); }
+Support complex_only(const ir::Graph&, const ir::Node&) {
+  return Support::no(ReasonCode::DType, "works on complex numbers");
+}
 
 Support not_is_result(const ir::Graph&, const ir::Node& node) {
   return get(node, "is_result").is_none() || !get(node, "is_result").as_bool() ? Support::yes() : refuse("is_result");
@@ -140,24 +200,14 @@ Support not_is_result(const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
-  static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {{"class_indices", class_indices},
-                                                                                 {"complex_only", complex_only},
-                                                                                 {"float_self", float_self},
-                                                                                 {"full_precision", full_precision},
-                                                                                 {"input_stats", input_stats},
-                                                                                 {"int_divisor", int_divisor},
-                                                                                 {"integer_range", integer_range},
-                                                                                 {"no_half_to_float", no_half_to_float},
-                                                                                 {"no_weight", no_weight},
-                                                                                 {"nonempty_dim", nonempty_dim},
-                                                                                 {"not_is_result", not_is_result},
-                                                                                 {"not_uint8", not_uint8},
-                                                                                 {"plain_layout", plain_layout},
-                                                                                 {"plain_scores", plain_scores},
-                                                                                 {"random_stream", random_stream},
-                                                                                 {"same_input_dtype", same_input_dtype},
-                                                                                 {"training_only", training_only},
-                                                                                 {"has_channels", has_channels}};
+  static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {
+      {"class_indices", class_indices},       {"complex_only", complex_only},         {"float_self", float_self},
+      {"full_precision", full_precision},     {"input_stats", input_stats},           {"int_divisor", int_divisor},
+      {"integer_range", integer_range},       {"no_half_to_float", no_half_to_float}, {"no_weight", no_weight},
+      {"nonempty_dim", nonempty_dim},         {"not_is_result", not_is_result},       {"not_uint8", not_uint8},
+      {"adds_padding", adds_padding},         {"falling_reads", falling_reads},       {"some_dims", some_dims},
+      {"plain_layout", plain_layout},         {"plain_scores", plain_scores},         {"random_stream", random_stream},
+      {"same_input_dtype", same_input_dtype}, {"training_only", training_only},       {"has_channels", has_channels}};
   return checks;
 }
 

@@ -110,6 +110,18 @@ def test_largest_and_smallest_of_booleans(value: bool) -> None:
     check_close(execute(gm, x, executor_parameters=RAISE), gm(x), "bool")
 
 
+@pytest.mark.parametrize("op", ["any", "all", "sum", "amax", "mean"])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_an_empty_list_of_dims(op: str, keepdim: bool, launches: Callable[[], int]) -> None:
+    call = getattr(torch.ops.aten, op)
+    reduce = {"any": "dims", "all": "dims", "sum": "dim_IntList", "mean": "dim"}.get(op, "default")
+    for shape in ((), (3,), (2, 3)):
+        x = torch.randn(shape)
+        gm = make_fx(lambda x: (getattr(call, reduce)(x, [], keepdim), x * 2))(x)
+        check_close(execute(gm, x, executor_parameters=RAISE), gm(x), f"{op} of {shape}")
+    assert launches() > 0
+
+
 def overlapping() -> list[tuple[torch.Tensor, torch.Tensor]]:
     same, base, square = torch.ones(4, 4), torch.randn(5, 4), torch.randn(4, 4)
     return [(same, same), (base[1:], base[:-1]), (square, square.t()), (square, square[0])]

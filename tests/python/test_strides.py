@@ -61,6 +61,18 @@ STEPS: dict[str, Step] = {
 }
 
 
+# Ops whose eager implementation clones its input or reads it through an iterator, which keeps the input's order.
+ORDER_KEPT: dict[str, Step] = {
+    "pad by nothing": lambda x: torch.constant_pad_nd(x, []),
+    "pad by less": lambda x: torch.constant_pad_nd(x, [-1, -1]),
+    "pad by more": lambda x: torch.constant_pad_nd(x, [1, -1]),
+    "index first": lambda x: x[torch.tensor([1, 0, 1])],
+    "index second": lambda x: x[:, torch.tensor([0, 0])],
+    "index last": lambda x: x[..., torch.tensor([1, 0])],
+    "permuted index": lambda x: x[torch.tensor([[1, 0], [0, 1], [1, 1]]).t()],
+}
+
+
 def results_of(steps: list[Step], x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     found = []
     for step in steps:
@@ -76,6 +88,16 @@ def test_each_step(layout: str) -> None:
     before = fxfuser.stats()["launches"]["host"]
     check_close(execute(gm, x, executor_parameters={"on_error": "raise"}), gm(x), layout)
     assert fxfuser.stats()["launches"]["host"] > before
+
+
+@pytest.mark.parametrize("name", ORDER_KEPT)
+def test_order_of_the_input_is_kept(name: str, launches: Callable[[], int]) -> None:
+    step = ORDER_KEPT[name]
+    for layout, make in LAYOUTS.items():
+        x = make() if layout != "a dim of size 1" else torch.randn(4, 2, 6).transpose(0, 2)
+        gm = make_fx(lambda x: (step(x), x * 2, step(x * 2)))(x)
+        check_close(execute(gm, x, executor_parameters={"on_error": "raise"}), gm(x), f"{name} of {layout}")
+    assert launches() > 0
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
