@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::size_t kMaxClasses = 16;
 
+std::string order_of(const at::Tensor& tensor) {
+  if (tensor.is_contiguous()) return "";
+  return ir::memory_order({tensor.sizes().begin(), tensor.sizes().end()}, {tensor.strides().begin(), tensor.strides().end()});
+}
+
 /// The host's lock is given up while this lives.
 class Unlocked {
  public:
@@ -82,7 +87,7 @@ void ProgramImpl::raise_versions(std::span<const ir::Attr> from, const std::vect
   }
 }
 
-/// Do the metas of the graph's inputs agree with these in dtype, rank and device (verdicts), or in everything (sizes)?
+/// Do the metas of the graph's inputs agree with these in what verdicts depend on: dtype, rank, device and memory order?
 bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ir::Value& value = graph.value(i < graph.inputs.size() ? graph.inputs[i] : graph.constants[i - graph.inputs.size()].value);
@@ -93,6 +98,7 @@ bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IVa
     const at::Tensor& tensor = inputs[i].toTensor();
     if (value.kind != ir::ValueKind::Tensor || !value.meta) return false;
     if (to_dtype(tensor.scalar_type()) != value.meta->dtype || tensor.dim() != value.meta->rank() || to_device(tensor.device()) != value.meta->device) return false;
+    if (order_of(tensor) != ir::memory_order(value.meta->sizes, value.meta->strides)) return false;
   }
   for (const ir::Node& node : graph.nodes) {
     for (ir::ValueId output : node.outputs) {
@@ -157,7 +163,7 @@ std::string class_key(const Options& options, std::span<const c10::IValue> input
       continue;
     }
     const at::Tensor& tensor = input.toTensor();
-    key += fmt::format(";{},{},{}", static_cast<int>(tensor.scalar_type()), tensor.dim(), ir::to_string(to_device(tensor.device())));
+    key += fmt::format(";{},{},{},{}", static_cast<int>(tensor.scalar_type()), tensor.dim(), ir::to_string(to_device(tensor.device())), order_of(tensor));
   }
   return key;
 }
@@ -211,7 +217,7 @@ std::shared_ptr<ProgramImpl::Class> ProgramImpl::class_of(const Options& options
   auto made = std::make_shared<Class>();
   made->lowered = std::make_shared<LoweredGraph>(lower(session_, std::move(*graph), options));
   made->failed.resize(made->lowered->partitions.size());
-  miss = "dtypes, ranks or devices";
+  miss = "dtypes, ranks, devices or memory orders";
   const std::lock_guard<std::mutex> lock(mutex_);
   classes_.emplace_front(key, made);
   if (classes_.size() > kMaxClasses) classes_.pop_back();
@@ -371,7 +377,7 @@ std::string ProgramImpl::run_recording(Call& call) {
     if (classes_.size() > kMaxClasses) classes_.pop_back();
   }
   collect(graph_.outputs, slots, call.outputs);
-  return "no forecast for these dtypes, ranks or devices";
+  return "no forecast for these dtypes, ranks, devices or memory orders";
 }
 
 }  // namespace fxfuser::executor

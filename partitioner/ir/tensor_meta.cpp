@@ -69,6 +69,21 @@ bool is_non_overlapping_and_dense(const TensorMeta& meta) {
   return true;
 }
 
+std::string memory_order(const Sizes& sizes, const Sizes& strides) {
+  TensorMeta meta;
+  meta.sizes = sizes;
+  meta.strides = strides;
+  if (is_contiguous(meta) || meta.numel() == 0) return "";
+  std::vector<std::size_t> dims;
+  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (sizes[dim] != 1) dims.push_back(dim);
+  }
+  std::stable_sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
+  std::string order;
+  for (const std::size_t dim : dims) order += strides[dim] == 0 ? "_" : fmt::format("{}", dim);
+  return is_non_overlapping_and_dense(meta) ? order : order + "+";
+}
+
 std::string to_string(const Device& device) {
   std::string text;
   switch (device.kind) {
