@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "codegen/cuda/cuda_writer.h"
+#include "codegen/cuda/column_runs.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -102,25 +102,18 @@ class Columns {
 
   /// The schedule's unroll, less where what is in flight would not fit the registers.
   int run_length(const std::vector<const Accumulator*>& states, const std::vector<std::uint32_t>& early) const {
-    constexpr int kWords = 64;
-    int states_words = 0, load_words = 0;
-    for (const Accumulator* state : states) states_words += vector_ * (fusion_.body[state->expr].row->arg_state ? 4 : 1);
+    int load_words = 0;
     for (std::uint32_t id : early) {
       const int bytes = static_cast<int>(ir::itemsize(fusion_.body[id].dtype)) * vector_;
       load_words += w_.is_pack(id, inner_) ? (bytes + 3) / 4 : vector_ * std::max(bytes / vector_ / 4, 1);
     }
-    int run = s_.unroll;
-    while (run > 1 && run * std::max(states_words, load_words) > kWords) run /= 2;
-    return run;
+    return fitting_run(w_, states, load_words);
   }
 
   void loop(std::uint32_t pass) {
     const auto [states, outputs, roots] = pass_work(fusion_, passes_, pass);
     if (roots.empty()) return;
-    for (const Accumulator* state : states) {
-      w_.body.linef("{} acc{}[{}];", w_.chain_type(*state), state->expr, vector_);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.chain_init(*state));
-    }
+    declare_places(w_, states);
     const std::vector<std::uint32_t> ids = needed(fusion_, roots, available_);
     std::vector<std::uint32_t> early;
     std::copy_if(ids.begin(), ids.end(), std::back_inserter(early), [&](std::uint32_t id) { return is_early(id); });
@@ -154,10 +147,7 @@ class Columns {
 
   void round(const Run& run) {
     load_run(run);
-    for (const Accumulator* state : run.states) {
-      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_ * run.length);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_ * run.length, state->expr, w_.accumulator_init(*state));
-    }
+    begin_run(w_, run.states, run.length);
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run.length));
     w_.body.linef("const {} at = first + u * {};", w_.index(), deep_);
@@ -166,10 +156,7 @@ class Columns {
     point(run);
     if (run.guarded) w_.body.end();
     w_.body.end();
-    for (const Accumulator* state : run.states) {
-      const std::string folded = fmt::format("fxf_fold_parts<{0}>(run{1} + e * {0}, fold{1})", run.length, state->expr);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = {2}(acc{1}[e], {3});", vector_, state->expr, w_.chain_fold(*state), w_.chained(*state, folded));
-    }
+    end_run(w_, run.states, run.length);
   }
 
   /// Loads without a branch between them, so that all are in flight; past the end the last point is read again and not used.
@@ -213,7 +200,7 @@ class Columns {
       else if (is_loaded(id)) w_.body.linef("const {0} v{1} = x{1}[u * {2} + e];", type, id, vector_);
       else w_.statement(id);
     }
-    for (const Accumulator* state : run.states) w_.body.line(w_.fold_element(*state, fmt::format("run{}[e * {} + u]", state->expr, run.length), reduced_));
+    for (const Accumulator* state : run.states) w_.body.line(w_.fold_element(*state, run_fold(*state, run.length), reduced_));
     w_.put_elements(run.outputs, inner_);
     end_elements();
     w_.store_packs(run.outputs, inner_);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codegen/cuda/cuda_writer.h"
+#include "codegen/cuda/column_runs.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -86,21 +86,14 @@ class ShortColumns {
 
   /// The schedule's unroll, less where what is in flight would not fit the registers.
   int run_length() const {
-    constexpr int kWords = 64;
-    int state_words = 0, load_words = 0;
-    for (const Accumulator* state : work_.states) state_words += vector_ * (fusion_.body[state->expr].row->arg_state ? 4 : 1);
+    int load_words = 0;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id)
       if (is_pack(id)) load_words += std::max(static_cast<int>(ir::itemsize(fusion_.body[id].dtype)) * vector_ / 4, 1);
-    int run = s_.unroll;
-    while (run > 1 && run * std::max(state_words, load_words) > kWords) run /= 2;
-    return run;
+    return fitting_run(w_, work_.states, load_words);
   }
 
   void loop() {
-    for (const Accumulator* state : work_.states) {
-      w_.body.linef("{} acc{}[{}];", w_.chain_type(*state), state->expr, vector_);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) acc{}[e] = {};", vector_, state->expr, w_.chain_init(*state));
-    }
+    declare_places(w_, work_.states);
     const int run = run_length(), step = run * deep_;
     // Threads past the last whole row of threads have no part in it.
     const std::string works = across_ * deep_ < s_.threads ? fmt::format("deep < {} && ", deep_) : "";
@@ -131,24 +124,18 @@ class ShortColumns {
     place("at", fmt::format("lane * {}", vector_));
     for (std::uint32_t id : packs) w_.body.linef("x{}[u] = {};", id, w_.pack_load(id));
     w_.body.end();
-    for (const Accumulator* state : work_.states) {
-      w_.body.linef("{} run{}[{}];", w_.accumulator_type(*state), state->expr, vector_ * run);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {}; ++e) run{}[e] = {};", vector_ * run, state->expr, w_.accumulator_init(*state));
-    }
+    begin_run(w_, work_.states, run);
     w_.body.line("FXF_UNROLL");
     w_.body.begin(fmt::format("for (int u = 0; u < {}; ++u)", run));
     w_.body.linef("const {} at = {};", w_.index(), point);
     if (guarded) w_.body.begin("if (at < groups)");
     begin_elements();
     place("at", element());
-    fold([&](std::uint32_t id) { return fmt::format("fxf_get(x{}[u], e)", id); }, [&](const Accumulator& state) { return fmt::format("run{}[e * {} + u]", state.expr, run); });
+    fold([&](std::uint32_t id) { return fmt::format("fxf_get(x{}[u], e)", id); }, [&](const Accumulator& state) { return run_fold(state, run); });
     w_.body.end();
     if (guarded) w_.body.end();
     w_.body.end();
-    for (const Accumulator* state : work_.states) {
-      const std::string folded = fmt::format("fxf_fold_parts<{0}>(run{1} + e * {0}, fold{1})", run, state->expr);
-      w_.body.linef("FXF_UNROLL for (int e = 0; e < {0}; ++e) acc{1}[e] = {2}(acc{1}[e], {3});", vector_, state->expr, w_.chain_fold(*state), w_.chained(*state, folded));
-    }
+    end_run(w_, work_.states, run);
   }
 
   /// One element, with its loads as `loaded` says, into what `into` names.
