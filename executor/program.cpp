@@ -18,10 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxClasses = 16;
 
-std::string order_of(const at::Tensor& tensor) {
-  if (tensor.is_contiguous()) return "";
-  return ir::memory_order({tensor.sizes().begin(), tensor.sizes().end()}, {tensor.strides().begin(), tensor.strides().end()});
-}
+std::string order_of(const at::Tensor& tensor) { return tensor.is_contiguous() ? "" : ir::memory_order(meta_of(tensor)); }
 
 /// The host's lock is given up while this lives.
 class Unlocked {
@@ -98,7 +95,7 @@ bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IVa
     const at::Tensor& tensor = inputs[i].toTensor();
     if (value.kind != ir::ValueKind::Tensor || !value.meta) return false;
     if (to_dtype(tensor.scalar_type()) != value.meta->dtype || tensor.dim() != value.meta->rank() || to_device(tensor.device()) != value.meta->device) return false;
-    if (order_of(tensor) != ir::memory_order(value.meta->sizes, value.meta->strides)) return false;
+    if (order_of(tensor) != ir::memory_order(*value.meta)) return false;
   }
   for (const ir::Node& node : graph.nodes) {
     for (ir::ValueId output : node.outputs) {

@@ -69,18 +69,15 @@ bool is_non_overlapping_and_dense(const TensorMeta& meta) {
   return true;
 }
 
-std::string memory_order(const Sizes& sizes, const Sizes& strides) {
-  TensorMeta meta;
-  meta.sizes = sizes;
-  meta.strides = strides;
+std::string memory_order(const TensorMeta& meta) {
   if (is_contiguous(meta) || meta.numel() == 0) return "";
   std::vector<std::size_t> dims;
-  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
-    if (sizes[dim] != 1) dims.push_back(dim);
+  for (std::size_t dim = 0; dim < meta.sizes.size(); ++dim) {
+    if (meta.sizes[dim] != 1) dims.push_back(dim);
   }
-  std::stable_sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
+  std::stable_sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return meta.strides[a] > meta.strides[b]; });
   std::string order;
-  for (const std::size_t dim : dims) order += strides[dim] == 0 ? "_" : fmt::format("{}", dim);
+  for (const std::size_t dim : dims) order += meta.strides[dim] == 0 ? "_" : fmt::format("{}", dim);
   return is_non_overlapping_and_dense(meta) ? order : order + "+";
 }
 

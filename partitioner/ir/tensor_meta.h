@@ -41,7 +41,7 @@ bool is_contiguous(const TensorMeta& meta);
 bool is_non_overlapping_and_dense(const TensorMeta& meta);
 /// The order of the dims in memory, outermost first, as text that equal orders share whatever the sizes: "" for contiguous memory, else
 /// the dims of more than one element by falling strides ("0231"; those of stride 0 as "_"), with "+" behind where the memory has gaps.
-std::string memory_order(const Sizes& sizes, const Sizes& strides);
+std::string memory_order(const TensorMeta& meta);
 
 std::string to_string(const Device& device);
 /// "float32[8, 16]@cpu", with "strides=[...]" when not contiguous.
