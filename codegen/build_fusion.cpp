@@ -216,6 +216,26 @@ std::uint32_t FusionBuilder::converted(std::uint32_t id, DType dtype) {
   return push(std::move(expr));
 }
 
+bool FusionBuilder::is_exact(const ir::OpRow& row, const std::string& param, const ir::Attr& operand) const {
+  const bool host = fusion_.device.kind == ir::DeviceKind::Cpu;
+  const auto& names = host ? row.exact.host : row.exact.cuda;
+  if (std::find(names.begin(), names.end(), param) == names.end()) return false;
+  if (!operand.is_value() || graph_.value(operand.value()).kind != ir::ValueKind::Tensor) return true;
+  const ir::TensorMeta& meta = graph_.meta(operand.value());
+  return host ? meta.numel() == 1 : meta.sizes.empty() && meta.device.kind == ir::DeviceKind::Cpu;
+}
+
+std::uint32_t FusionBuilder::rounded(std::uint32_t id, DType dtype) {
+  const DType from = fusion_.body[id].dtype;
+  if (!ir::is_reduced_float(dtype) || from == dtype || from == DType::Bool || ir::itemsize(from) == 1) return id;
+  Expr expr;
+  expr.kind = ExprKind::Cast;
+  expr.dtype = dtype;
+  expr.rounds = true;
+  expr.operands = {id};
+  return push(std::move(expr));
+}
+
 std::uint32_t FusionBuilder::pointwise(const ir::Node& node, const Map& map) {
   const ir::Inferred inferred = ir::infer(graph_, node);
   Expr expr;
@@ -226,13 +246,15 @@ std::uint32_t FusionBuilder::pointwise(const ir::Node& node, const Map& map) {
   expr.note = node.name;
   for (const std::string& param : node.row->tensor_params) {
     const ir::Attr& operand = ir::arg(node, param);
+    const bool exact = is_exact(*node.row, param, operand);
     if (!operand.is_value()) {
-      expr.operands.push_back(number(operand, ir::compute_dtype(expr.compute)));
+      expr.operands.push_back(number(operand, exact ? ir::compute_dtype(expr.compute) : expr.compute));
       continue;
     }
     const ir::Value& info = graph_.value(operand.value());
+    const auto entered = [&](std::uint32_t id) { return exact ? id : rounded(id, expr.compute); };
     if (info.kind != ir::ValueKind::Tensor) {
-      expr.operands.push_back(demand(operand.value(), {}));
+      expr.operands.push_back(entered(demand(operand.value(), {})));
       continue;
     }
     const ir::Sizes& sizes = info.meta->sizes;
@@ -240,7 +262,7 @@ std::uint32_t FusionBuilder::pointwise(const ir::Node& node, const Map& map) {
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       if (sizes[d] == 1) operand_map[d] = constant(axis_count(), 0);
     }
-    expr.operands.push_back(demand(operand.value(), operand_map));
+    expr.operands.push_back(entered(demand(operand.value(), operand_map)));
   }
   for (const std::string& param : node.row->params) {
     const auto& tensors = node.row->tensor_params;

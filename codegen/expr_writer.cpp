@@ -125,6 +125,10 @@ std::string rounded(const std::string& text, DType dtype) {
   }
 }
 
+ir::Attr rounded_as(const ir::Attr& number, DType dtype) {
+  return ir::is_reduced_float(dtype) ? ir::Attr(ir::rounded_number(number.as_double(), dtype)) : number;
+}
+
 std::string compute_text(const Fusion& fusion, const Expr& expr, Target target, const ExprNames& names) {
   const bool narrow = names.narrow && !expr.row->expr_narrow.empty() && register_type(expr.compute) == "float";
   const ir::Expr& pieces = target == Target::Host ? expr.row->expr_host : narrow ? expr.row->expr_narrow : expr.row->expr_cuda;
@@ -137,7 +141,9 @@ std::string compute_text(const Fusion& fusion, const Expr& expr, Target target, 
     }
     const ir::Attr* number = attr_of(expr, param);
     FXF_ASSERT(number != nullptr, "{} has no number for {}", expr.row->op, param);
-    return literal(*number, expr.compute);
+    const auto& rounded = target == Target::Host ? expr.row->rounded.host : expr.row->rounded.cuda;
+    if (std::find(rounded.begin(), rounded.end(), param) == rounded.end()) return literal(*number, expr.compute);
+    return literal(rounded_as(*number, expr.compute), expr.compute);
   }, names.kept_words);
   // The C type of an integer expression is at least int: the register type wraps it.
   const std::string type = register_type(expr.dtype);
@@ -195,7 +201,10 @@ std::string comment_of(const Expr& expr) { return expr.row == nullptr ? "" : "  
 std::string expression_text(const Fusion& fusion, std::uint32_t id, Target target, const ExprNames& names) {
   const Expr& expr = fusion.body[id];
   switch (expr.kind) {
-    case ExprKind::Number: return rounded(literal(expr.number, expr.dtype), expr.dtype);
+    case ExprKind::Number: {
+      const std::string text = literal(rounded_as(expr.number, expr.dtype), expr.dtype);
+      return ir::itemsize(expr.dtype) == 1 ? rounded(text, expr.dtype) : text;
+    }
     case ExprKind::Index: return converted("(long long)(" + names.affine(expr.form) + ")", DType::Int64, expr.dtype);
     case ExprKind::Cast: {
       const std::string text = converted(parenthesised(names.value(expr.operands[0])), fusion.body[expr.operands[0]].dtype, expr.dtype);

@@ -60,6 +60,10 @@ class FusionBuilder {
   std::uint32_t factory(const ir::Node& node, const Map& map);
   std::uint32_t number(const ir::Attr& value, DType dtype);
   std::uint32_t converted(std::uint32_t expr, DType dtype);
+  /// Does eager compute with this operand as it is, where others are first converted to the common dtype?
+  bool is_exact(const ir::OpRow& row, const std::string& param, const ir::Attr& operand) const;
+  /// A value of another dtype as eager converts it to a 16-bit one.
+  std::uint32_t rounded(std::uint32_t id, DType dtype);
   std::uint32_t push(Expr expr);
   std::uint32_t input_of(ir::ValueId value);
 

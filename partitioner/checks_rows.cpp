@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "partitioner/checks.h"
@@ -25,6 +26,20 @@ Support refuse(std::string detail) {
   return Support::no(ReasonCode::Argument, std::move(detail));
 }
 
+/// The largest number that a dtype holds.
+double largest(ir::DType dtype) {
+  switch (dtype) {
+    case ir::DType::UInt8: return 255;
+    case ir::DType::Int8: return 127;
+    case ir::DType::Int16: return 32767;
+    case ir::DType::Int32: return 2147483647.0;
+    case ir::DType::Float16: return 65504;
+    case ir::DType::BFloat16: return 3.3895313892515355e38;
+    case ir::DType::Float32: return static_cast<double>(std::numeric_limits<float>::max());
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
 bool all_integers(const ir::Graph& graph, const ir::Node& node) {
   for (const std::string& param : {std::string("self"), std::string("other")}) {
     const ir::Attr& attr = get(node, param);
@@ -45,6 +60,24 @@ Support int_divisor(const ir::Graph& graph, const ir::Node& node) {
   const auto meta = meta_of(graph, get(node, "self"));
   if (meta && meta->device.kind == ir::DeviceKind::Cuda) return Support::yes();
   return refuse("an integer division whose divisor may be 0, where eager raises");
+}
+
+/// Eager raises where a number is beyond the dtype that it is converted to, or is a bool beside tensors that are not.
+Support held_numbers(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Attr* first = &node.args.front();
+  if (first->is_list() && !first->list().empty()) first = &first->list().front();
+  const auto meta = meta_of(graph, *first);
+  if (!meta || node.row->op == "where") return Support::yes();
+  for (const std::string& param : node.row->params) {
+    const ir::Attr& number = get(node, param);
+    if (!number.is_number() || meta->dtype == ir::DType::Bool) continue;
+    const bool real = std::holds_alternative<double>(number.v);
+    if (std::holds_alternative<bool>(number.v)) return refuse(fmt::format("{} is a bool", param));
+    const double value = number.as_double(), most = largest(real && !ir::is_floating(meta->dtype) ? ir::DType::Float32 : meta->dtype);
+    if (std::isfinite(value) && std::abs(value) > most) return refuse(fmt::format("{} = {} is more than {} holds", param, value, ir::name(meta->dtype)));
+    if (value < 0 && meta->dtype == ir::DType::UInt8 && !real) return refuse(fmt::format("{} = {} is less than uint8 holds", param, value));
+  }
+  return Support::yes();
 }
 
 Support full_precision(const ir::Graph& graph, const ir::Node& node) {
@@ -202,7 +235,7 @@ Support not_is_result(const ir::Graph&, const ir::Node& node) {
 const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
   static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {
       {"class_indices", class_indices},       {"complex_only", complex_only},         {"float_self", float_self},
-      {"full_precision", full_precision},     {"input_stats", input_stats},           {"int_divisor", int_divisor},
+      {"full_precision", full_precision}, {"held_numbers", held_numbers},     {"input_stats", input_stats},           {"int_divisor", int_divisor},
       {"integer_range", integer_range},       {"no_half_to_float", no_half_to_float}, {"no_weight", no_weight},
       {"nonempty_dim", nonempty_dim},         {"not_is_result", not_is_result},       {"not_uint8", not_uint8},
       {"adds_padding", adds_padding},         {"falling_reads", falling_reads},       {"some_dims", some_dims},

@@ -20,6 +20,17 @@ std::string text(B& b, std::string_view param) {
 
 Values gelu(B& b) { return {b.unary(text(b, "approximate") == "tanh" ? "gelu_tanh" : "gelu_erf", b.tensor("self"))}; }
 
+/// The first half of a dim, let through by the second.
+Values glu(B& b) {
+  const ValueId self = b.tensor("self");
+  const std::size_t rank = b.meta(self).sizes.size();
+  FXF_CHECK(rank > 0, Value, "{}: glu of a tensor without dims", b.node().name);
+  const std::size_t dim = b.dim("dim", rank);
+  const std::int64_t size = b.meta(self).sizes[dim];
+  FXF_CHECK(size % 2 == 0, Value, "{}: the size of dim {} is {}, which has no half", b.node().name, dim, size);
+  return {b.mul(b.slice(self, dim, 0, size / 2), b.ref(b.unary("sigmoid", b.slice(self, dim, size / 2, size))))};
+}
+
 Values gelu_backward(B& b) {
   return {b.call(text(b, "approximate") == "tanh" ? "gelu_tanh_backward" : "gelu_erf_backward", {b.arg("grad"), b.arg("self")})};
 }
@@ -96,8 +107,14 @@ Values masked_fill(B& b) {
   return {b.cast(out, dtype)};
 }
 
+/// Eager leaves x as it is where the only limit is a number that is NaN; between two limits, and of a tensor, a NaN is handed on.
 Values clamp(B& b) {
   Attr value = b.arg("self");
+  if (b.has("min") != b.has("max")) {
+    const std::string_view given = b.has("min") ? "min" : "max";
+    const Attr& limit = b.arg(given);
+    if (!limit.is_value() || b.graph().value(limit.value()).kind != ir::ValueKind::Tensor) return {b.binary(given == "min" ? "limit_below" : "limit_above", value, limit)};
+  }
   if (b.has("min")) value = b.ref(b.binary("clamp_min", value, b.arg("min")));
   if (b.has("max")) value = b.ref(b.binary("clamp_max", value, b.arg("max")));
   return {value.value()};
@@ -152,6 +169,8 @@ Values foreach_add(B& b) { return each(b, "add", true); }
 Values foreach_sub(B& b) { return each(b, "sub", true); }
 Values foreach_mul(B& b) { return each(b, "mul", false); }
 Values foreach_div(B& b) { return each(b, "div", false); }
+Values foreach_clamp_max(B& b) { return each(b, "clamp_max", false); }
+Values foreach_clamp_min(B& b) { return each(b, "clamp_min", false); }
 Values foreach_unary(B& b) {
   Values out;
   for (const Attr& self : b.arg("self").list()) out.push_back(b.call(text(b, "op"), {self}));
@@ -176,6 +195,9 @@ const DecompositionTable& pointwise_decompositions() {
                                            {"foreach_sub", foreach_sub},
                                            {"foreach_mul", foreach_mul},
                                            {"foreach_div", foreach_div},
+                                           {"foreach_clamp_max", foreach_clamp_max},
+                                           {"foreach_clamp_min", foreach_clamp_min},
+                                           {"glu", glu},
                                            {"foreach_unary", foreach_unary}};
   return table;
 }

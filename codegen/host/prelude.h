@@ -251,10 +251,8 @@ FXF_LIBM(tan)
 #define FXF_LIBM2(name)                                                                            \
   static inline float fxf_##name(float x, float y) { return __builtin_##name##f(x, y); }           \
   static inline double fxf_##name(double x, double y) { return __builtin_##name(x, y); }
-FXF_LIBM2(atan2) FXF_LIBM2(hypot) FXF_LIBM2(nextafter) FXF_LIBM2(pow)
-// Eager's vector code gives NaN where the quotient is too large for the type.
-static inline float fxf_fmod(float x, float y) { return __builtin_isinf(x / y) ? FXF_NAN_F : __builtin_fmodf(x, y); }
-static inline double fxf_fmod(double x, double y) { return __builtin_isinf(x / y) ? FXF_NAN_D : __builtin_fmod(x, y); }
+// The remainder is exact. Of eager's code the vector loop gives NaN where the quotient is too large for the type, the rest of a loop not.
+FXF_LIBM2(atan2) FXF_LIBM2(fmod) FXF_LIBM2(hypot) FXF_LIBM2(nextafter) FXF_LIBM2(pow)
 
 // psi(x): reflection for negative arguments, recurrence up to 10, then the asymptotic series.
 static inline double fxf_digamma(double x) {
@@ -300,7 +298,7 @@ template <typename T> static inline T fxf_remainder(T a, T b) {
   return (T)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);
 }
 template <typename T> static inline T fxf_fmod(T a, T b) { return fxf_no_quotient(a, b) ? (T)0 : (T)(a % b); }
-#define FXF_DIVISION(F, exact_rest)                                                                    \
+#define FXF_DIVISION(F)                                                                   \
   static inline F fxf_div_trunc(F a, F b) { return fxf_trunc(a / b); }                                  \
   static inline F fxf_remainder(F a, F b) {                                                             \
     const F r = fxf_fmod(a, b);                                                                         \
@@ -308,15 +306,15 @@ template <typename T> static inline T fxf_fmod(T a, T b) { return fxf_no_quotien
   }                                                                                                     \
   static inline F fxf_div_floor(F a, F b) {                                                             \
     if (b == 0) return a / b;                                                                           \
-    const F r = exact_rest(a, b);                                                                       \
+    const F r = fxf_fmod(a, b);                                                                         \
     F q = (a - r) / b;                                                                                  \
     if (r != 0 && ((b < 0) != (r < 0))) q -= 1;                                                         \
     if (q == 0) return fxf_copysign((F)0, a / b);                                                       \
     const F whole = fxf_floor(q);                                                                       \
     return q - whole > (F)0.5 ? whole + 1 : whole;                                                      \
   }
-FXF_DIVISION(float, __builtin_fmodf)
-FXF_DIVISION(double, __builtin_fmod)
+FXF_DIVISION(float)
+FXF_DIVISION(double)
 template <typename T> static inline T fxf_pow(T base, T exponent) {
   if (exponent < 0) return base == 1 ? (T)1 : base == (T)-1 ? (exponent % 2 == 0 ? (T)1 : (T)-1) : (T)0;
   unsigned long long out = 1, factor = (unsigned long long)base;

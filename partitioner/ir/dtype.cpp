@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace fxfuser::ir {
@@ -96,6 +98,17 @@ DType promote(DType a, DType b) {
   if (a == DType::Bool) return b;
   if (b == DType::Bool) return a;
   return promote_integers(a, b);
+}
+
+double rounded_number(double value, DType dtype) {
+  if (dtype != DType::Float16 && dtype != DType::BFloat16) return value;
+  const double single = static_cast<float>(value);
+  if (single == 0 || !std::isfinite(single)) return single;
+  const bool half = dtype == DType::Float16;
+  const int places = half ? 10 : 7, least = half ? -14 : -126;
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(single), least) - places);
+  const double rounded = std::nearbyint(single / unit) * unit, beyond = half ? 65520.0 : std::ldexp(1.0, 128);
+  return std::abs(rounded) < beyond ? rounded : std::copysign(std::numeric_limits<double>::infinity(), single);
 }
 
 DType compute_dtype(DType dtype) { return is_reduced_float(dtype) ? DType::Float32 : dtype; }

@@ -40,6 +40,8 @@ bool is_reduced_float(DType dtype);  // 16-bit and 8-bit floats
 
 /// torch.promote_types.
 DType promote(DType a, DType b);
+/// A number as a conversion to the dtype leaves it (by way of float32 for 16 bits); dtypes that are not 16-bit floats leave it alone.
+double rounded_number(double value, DType dtype);
 /// The type a value of this dtype is computed in: 16-bit floats in float32, everything else as it is.
 DType compute_dtype(DType dtype);
 

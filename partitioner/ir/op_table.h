@@ -72,6 +72,12 @@ struct OpRow {
   DTypeSet dtypes = DTypeSet::Number;
   ResultRule result = ResultRule::Default;
   std::vector<std::string> tensor_params;  // pointwise: the params that take part in broadcasting and promotion
+  // What eager rounds to the common 16-bit dtype before it computes, by target. Operands are rounded but for numbers and single
+  // elements given for these; other parameters are not, but for these.
+  struct ByTarget {
+    std::vector<std::string> cuda, host;
+  };
+  ByTarget exact, rounded;
   std::map<std::string, Attr, std::less<>> defaults;
   Expr expr_cuda, expr_host;        // pointwise; empty = not supported there
   Expr expr_narrow;                 // pointwise, CUDA: where only a rounding to 16 bits sees the result; empty = as expr_cuda

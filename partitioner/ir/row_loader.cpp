@@ -175,7 +175,21 @@ class Loader {
       row_.defaults[name] = value;
     }
     numbers_ = split(text("numbers"));
+    row_.exact = by_target("exact");
+    row_.rounded = by_target("rounded");
     for (const std::string& name : numbers_) check(has(row_.params, name), "numbers", fmt::format("'{}' is not a parameter", name));
+  }
+
+  /// The names under a key, and those for one target under `key`_cuda and `key`_host.
+  OpRow::ByTarget by_target(const std::string& key) const {
+    const auto names = [&](const std::string& target) {
+      std::vector<std::string> found = split(text(key));
+      const std::string own = key + "_" + target;
+      for (const std::string& name : split(text(own))) found.push_back(name);
+      for (const std::string& name : found) check(has(row_.params, name), has(split(text(own)), name) ? own : key, fmt::format("'{}' is not a parameter", name));
+      return found;
+    };
+    return {names("cuda"), names("host")};
   }
 
   ResultRule default_result() const {
@@ -232,7 +246,7 @@ class Loader {
   void load_expressions() {
     if (row_.kind != OpKind::Composite) refuse("a kind other than composite", {"via"});
     else check(!row_.via.empty(), "via", "is missing: a composite names its decomposition");
-    if (row_.kind != OpKind::Pointwise) refuse("a kind other than pointwise", {"expr", "cuda", "host", "narrow"});
+    if (row_.kind != OpKind::Pointwise) refuse("a kind other than pointwise", {"expr", "cuda", "host", "narrow", "exact", "exact_cuda", "exact_host", "rounded", "rounded_cuda", "rounded_host"});
     if (row_.kind != OpKind::Pointwise && row_.kind != OpKind::Reduction) {
       refuse("a kind without an expression", {"numbers"});
     }
@@ -334,7 +348,8 @@ OpRow load_row(const RowFields& fields, ReadValue read_value) { return Loader(fi
 
 const std::vector<std::string_view>& text_keys() {
   static const std::vector<std::string_view> keys{"params", "numbers", "kind", "outputs", "dtypes",   "result", "expr",  "cuda",   "host",   "narrow",
-                                                  "pre",    "init",    "fold", "post",    "via",      "fallback", "writes", "functional", "check", "strides"};
+                                                  "pre",    "init",    "fold", "post",    "via",      "fallback", "writes", "functional", "check", "strides",
+                                                  "exact",  "exact_cuda", "exact_host", "rounded", "rounded_cuda", "rounded_host"};
   return keys;
 }
 
