@@ -56,7 +56,7 @@ def samples() -> Samples:
     from torch.testing._internal.common_methods_invocations import op_db
 
     calls = Calls()
-    names = {*OPENED, "fill", "slice", "select", "slice_scatter", "select_scatter", "copysign", "prelu"}
+    names = {*OPENED, "fill", "slice", "select", "slice_scatter", "select_scatter", "copysign", "prelu", "glu"}
     for op in op_db:
         if not names & {op.name.split(".")[-1], op.name.split(".")[-1].replace("_", ""), op.aten_name} and "loss" not in op.name and "entropy" not in op.name:
             continue

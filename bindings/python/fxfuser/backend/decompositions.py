@@ -18,7 +18,7 @@ from fxfuser.backend.random import seeded_forms
 # Packets that torch's own decompositions open into rows and nothing else, at no more work: a test opens each. Reads by several
 # indices, matmuls, convolutions, pools, attention, random ops and sums over a prefix stay with ATen.
 OPENED = """
-    _prelu_kernel_backward addr binary_cross_entropy_backward block_diag channel_shuffle count_nonzero diag_embed eye fill glu glu_backward
+    _prelu_kernel_backward addr binary_cross_entropy_backward block_diag channel_shuffle count_nonzero diag_embed eye fill glu_backward
     huber_loss_backward ldexp linalg_cross log_sigmoid_forward logit logit_backward multi_margin_loss mvlgamma nansum
     narrow_copy native_dropout_backward pixel_shuffle pixel_unshuffle rot90 rrelu_with_noise_backward sinc smooth_l1_loss_backward
     soft_margin_loss soft_margin_loss_backward special_entr special_xlog1py squeeze_copy
