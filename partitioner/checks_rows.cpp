@@ -67,7 +67,7 @@ Support held_numbers(const ir::Graph& graph, const ir::Node& node) {
   const ir::Attr* first = &node.args.front();
   if (first->is_list() && !first->list().empty()) first = &first->list().front();
   const auto meta = meta_of(graph, *first);
-  if (!meta || node.row->op == "where") return Support::yes();
+  if (!meta) return Support::yes();
   for (const std::string& param : node.row->params) {
     const ir::Attr& number = get(node, param);
     if (!number.is_number() || meta->dtype == ir::DType::Bool) continue;
@@ -234,13 +234,29 @@ Support not_is_result(const ir::Graph&, const ir::Node& node) {
 
 const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
   static const std::vector<std::pair<std::string_view, CheckFunction>> checks = {
-      {"class_indices", class_indices},       {"complex_only", complex_only},         {"float_self", float_self},
-      {"full_precision", full_precision}, {"held_numbers", held_numbers},     {"input_stats", input_stats},           {"int_divisor", int_divisor},
-      {"integer_range", integer_range},       {"no_half_to_float", no_half_to_float}, {"no_weight", no_weight},
-      {"nonempty_dim", nonempty_dim},         {"not_is_result", not_is_result},       {"not_uint8", not_uint8},
-      {"adds_padding", adds_padding},         {"falling_reads", falling_reads},       {"some_dims", some_dims},
-      {"plain_layout", plain_layout},         {"plain_scores", plain_scores},         {"random_stream", random_stream},
-      {"same_input_dtype", same_input_dtype}, {"training_only", training_only},       {"has_channels", has_channels}};
+      {"adds_padding", adds_padding},
+      {"class_indices", class_indices},
+      {"complex_only", complex_only},
+      {"falling_reads", falling_reads},
+      {"float_self", float_self},
+      {"full_precision", full_precision},
+      {"has_channels", has_channels},
+      {"held_numbers", held_numbers},
+      {"input_stats", input_stats},
+      {"int_divisor", int_divisor},
+      {"integer_range", integer_range},
+      {"no_half_to_float", no_half_to_float},
+      {"no_weight", no_weight},
+      {"nonempty_dim", nonempty_dim},
+      {"not_is_result", not_is_result},
+      {"not_uint8", not_uint8},
+      {"plain_layout", plain_layout},
+      {"plain_scores", plain_scores},
+      {"random_stream", random_stream},
+      {"same_input_dtype", same_input_dtype},
+      {"some_dims", some_dims},
+      {"training_only", training_only},
+  };
   return checks;
 }
 
