@@ -12,17 +12,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kHostTile = 64;
 constexpr int kHostLeast = 16;  // an axis that is shorter is not worth a tile
+constexpr int kTile = 64, kSmallTile = 32;
+constexpr std::int64_t kTilesPerSm = 8;            // large tiles that keep an SM busy; of 16-bit elements fewer do
+constexpr std::int64_t kTileBytes = 48 * 1024;     // that a block may declare
+constexpr std::int64_t kPackBytes = 16;            // read at once along the tile's axis
 
-int least_axis(const ArchInfo& arch, int tile) { return arch.target == Target::Host ? kHostLeast : tile; }
+int least_axis(const ArchInfo& arch) { return arch.target == Target::Host ? kHostLeast : kSmallTile; }
 
-int tile_of(const Fusion& fusion, const ArchInfo& arch) {
-  if (arch.target == Target::Host) return kHostTile;
-  int tile = widest_itemsize(fusion) <= 2 ? 64 : 32;
-  // A tile and its padding for one input at least.
-  while (tile > 8 && static_cast<std::int64_t>(tile) * (tile + 1) * widest_itemsize(fusion) > arch.shared_per_block)
-    tile /= 2;
-  return tile;
-}
+std::int64_t tile_bytes(const ArchInfo& arch) { return std::min(kTileBytes, arch.shared_per_block); }
 
 /// The axis that inputs should be tiled along: the one, other than the outputs', in which most bytes are contiguous.
 struct Tiling {
@@ -44,11 +41,9 @@ int other_axis(const Fusion& fusion, const Expr& load, int output_axis, int leas
 Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
   Tiling best;
   const int output_axis = static_cast<int>(fusion.axes.size()) - 1;
-  const int tile = tile_of(fusion, arch);
-  const int least = least_axis(arch, tile);
+  const int least = least_axis(arch);
   if (output_axis < 1 || fusion.axes.back().size < least) return best;
   std::int64_t best_bytes = 0;
-  const std::int64_t room = arch.target == Target::Host ? 0 : arch.shared_per_block;
   for (int axis = 0; axis < output_axis; ++axis) {
     Tiling tiling{axis, {}};
     std::int64_t bytes = 0, shared = 0;
@@ -58,8 +53,8 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
       if (expr.kind != ExprKind::Load || loads[expr.input] != 1 || other_axis(fusion, expr, output_axis, least) != axis)
         continue;
       const std::int64_t size = ir::itemsize(fusion.inputs[expr.input].meta.dtype);
-      const std::int64_t needed = static_cast<std::int64_t>(tile) * (tile + 1) * size;
-      if (arch.target == Target::Cuda && shared + needed > room) continue;
+      const std::int64_t needed = kSmallTile * (kSmallTile + 1) * size;
+      if (arch.target == Target::Cuda && shared + needed > tile_bytes(arch)) continue;
       shared += needed;
       bytes += size;
       tiling.inputs.push_back(expr.input);
@@ -73,19 +68,33 @@ Tiling find_tiling(const Fusion& fusion, const ArchInfo& arch) {
   return best;
 }
 
-/// A 16-bit element a lane is half of what a warp can move at once: pairs are read along the tile's axis and stored along the
-/// outputs', where all sizes and addresses are even.
-bool moves_pairs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Schedule& schedule) {
-  constexpr int kLeastTile = 32;
-  if (arch.target == Target::Host || schedule.tile < kLeastTile || schedule.vector < 2) return false;
-  if (std::find(schedule.vector_output.begin(), schedule.vector_output.end(), false) != schedule.vector_output.end()) return false;
-  const int inner = static_cast<int>(fusion.axes.size()) - 1;
-  return std::all_of(fusion.body.begin(), fusion.body.end(), [&](const Expr& expr) {
-    const auto& turned = schedule.transposed_inputs;
-    if (expr.kind != ExprKind::Load || std::find(turned.begin(), turned.end(), expr.input) == turned.end()) return true;
-    return ir::itemsize(fusion.inputs[expr.input].meta.dtype) <= 2 && coefficient(expr.form, inner) != 0 &&
-           loads_vectors(fusion, arch, options, expr, schedule.tile_axis, 2);
-  });
+bool is_turned(const Schedule& schedule, const Expr& expr) {
+  const auto& turned = schedule.transposed_inputs;
+  return expr.kind == ExprKind::Load && std::find(turned.begin(), turned.end(), expr.input) != turned.end();
+}
+
+/// Large where both axes have one, and where there are enough of them for every SM.
+int tile_of(const Fusion& fusion, const ArchInfo& arch, const Schedule& schedule) {
+  if (arch.target == Target::Host) return kHostTile;
+  const std::int64_t across = fusion.axes.back().size, down = fusion.axes[static_cast<std::size_t>(schedule.tile_axis)].size;
+  std::int64_t bytes = 0;
+  for (const std::uint32_t input : schedule.transposed_inputs) bytes += kTile * (kTile + 1) * ir::itemsize(fusion.inputs[input].meta.dtype);
+  if (across < kTile || down < kTile || bytes > tile_bytes(arch)) return kSmallTile;
+  const std::int64_t tiles = ceil_div(across, kTile) * ceil_div(down, kTile) * (iteration_count(fusion) / (across * down));
+  const std::int64_t widest = widest_itemsize(fusion);
+  return widest <= 2 || (widest <= 4 && tiles >= kTilesPerSm * arch.sm_count) ? kTile : kSmallTile;
+}
+
+/// Elements that all inputs of the tile allow to be read at once along its axis, 16 bytes of the widest at most.
+int tile_pack_of(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, const Schedule& schedule) {
+  std::int64_t widest = 1;
+  for (const std::uint32_t input : schedule.transposed_inputs) widest = std::max(widest, ir::itemsize(fusion.inputs[input].meta.dtype));
+  const auto allow = [&](std::int64_t pack) {
+    return std::all_of(fusion.body.begin(), fusion.body.end(), [&](const Expr& expr) { return !is_turned(schedule, expr) || loads_vectors(fusion, arch, options, expr, schedule.tile_axis, pack); });
+  };
+  std::int64_t pack = kPackBytes / widest;
+  while (pack > 1 && !allow(pack)) pack /= 2;
+  return static_cast<int>(pack);
 }
 
 std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo& arch) {
@@ -105,14 +114,14 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   schedule.index_bits = choose_index_bits(fusion);
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, schedule);
   Tiling tiling = find_tiling(fusion, arch);
-  schedule.tile = tile_of(fusion, arch);
   schedule.tile_axis = tiling.axis;
   schedule.transposed_inputs = std::move(tiling.inputs);
-  schedule.tile_pack = moves_pairs(fusion, arch, options, schedule) ? 2 : 1;
+  schedule.tile = tile_of(fusion, arch, schedule);
   if (arch.target == Target::Host) {
     schedule.threads = 1;
     schedule.grain = host_grain(fusion, static_cast<std::int64_t>(schedule.tile) * schedule.tile);
   } else {
+    schedule.tile_pack = tile_pack_of(fusion, arch, options, schedule);
     schedule.threads = static_cast<int>(std::min<std::int64_t>(kThreads, floor_pow2(arch.max_threads_per_sm / 2)));
   }
   return schedule;

@@ -240,6 +240,13 @@ FXF_INLINE fxf_pack<S, N> fxf_load(const S* from) {
   fxf_copy_pack<fxf_pack<S, N> >(&pack, from);
   return pack;
 }
+// Part `part` of a pack that has several of Count elements.
+template <int Count, class S, int N>
+FXF_INLINE fxf_pack<S, Count> fxf_part(const fxf_pack<S, N>& pack, int part) {
+  fxf_pack<S, Count> out;
+  fxf_copy_pack<fxf_pack<S, Count> >(&out, (const S*)&pack + part * Count);
+  return out;
+}
 template <int N, class S>
 FXF_INLINE void fxf_store_pack(S* to, const fxf_pack<S, N>& pack) {
   fxf_copy_pack<fxf_pack<S, N> >(to, &pack);

@@ -44,6 +44,12 @@ FXF_INLINE fxf_pack<S, N> fxf_load(const S* from) {
   for (int e = 0; e < N; ++e) pack.at[e] = from[e];
   return pack;
 }
+template <int Count, class S, int N>
+FXF_INLINE fxf_pack<S, Count> fxf_part(const fxf_pack<S, N>& pack, int part) {
+  fxf_pack<S, Count> out;
+  for (int e = 0; e < Count; ++e) out.at[e] = pack.at[part * Count + e];
+  return out;
+}
 template <int N, class S>
 FXF_INLINE void fxf_store_pack(S* to, const fxf_pack<S, N>& pack) {
   fxf_check_pack<fxf_pack<S, N>>(to);
