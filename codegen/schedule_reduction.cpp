@@ -15,9 +15,11 @@ constexpr std::int64_t kMaxSplit = 1024;      // partials that one block folds q
 constexpr std::int64_t kMaxColumnSplit = 128;  // the same for columns
 constexpr std::int64_t kColumnThreads = 512;   // on an SM: a run of packs and the sums of their columns take some 80 registers
 constexpr int kColumnUnroll = 8;               // packs of a column in flight
+constexpr std::int64_t kNarrowPack = 4;        // bytes of a pack that leave the memory idle at that
 constexpr std::int64_t kShortColumns = 64;    // elements of a row beyond which narrow packs still fill the lines of memory
 constexpr std::int64_t kFewLanes = 8;         // threads across: fewer would leave long folds over the depth of the block
 constexpr std::int64_t kBlocksPerSm = 4;      // of 256 threads: one resident wave that leaves 64 registers a thread
+constexpr std::int64_t kBusyThreads = 512;    // on an SM, beside which more threads a row gain nothing
 constexpr std::int64_t kSingleBlock = 16384;  // elements that one block folds sooner than two stages
 
 std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
@@ -47,7 +49,7 @@ void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   std::int64_t lanes = std::min(ladder(n), block);
   // Few rows: more threads a row while each still has two vectors to load.
   const auto blocks = [&] { return ceil_div(rows, block / lanes); };
-  while (blocks() < arch.sm_count && lanes < std::min<std::int64_t>(256, most) && vectors >= 4 * lanes) {
+  while (rows * lanes < kBusyThreads * arch.sm_count && lanes < std::min<std::int64_t>(256, most) && vectors >= 4 * lanes) {
     lanes *= 2;
     block = std::max(block, lanes);
   }
@@ -64,7 +66,7 @@ void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   if (n <= kSingleBlock || blocks() >= arch.sm_count) return;
   const std::int64_t wave = kBlocksPerSm * arch.sm_count;
   const std::int64_t by_grid = wave / std::max<std::int64_t>(blocks(), 1);
-  const std::int64_t by_work = vectors / (lanes * unroll * 2);
+  const std::int64_t by_work = vectors / (lanes * unroll);
   s.split = static_cast<int>(std::clamp<std::int64_t>(std::min(by_grid, by_work), 1, kMaxSplit));
 }
 
@@ -142,14 +144,16 @@ void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   deep = std::min(deep, deepest_columns(fusion, arch, lanes * s.vector, s.compensated));
   while (deep > 1 && deep > n) deep /= 2;
   deep = std::max<std::int64_t>(deep, ceil_div(std::min<std::int64_t>(kLanes, most), lanes));  // whole warps
-  std::int64_t unroll = kColumnUnroll;
+  // Narrow packs: more of them on their way, in more threads.
+  const std::int64_t pack = s.vector * streamed_itemsize(fusion);
+  std::int64_t unroll = pack < kNarrowPack ? 2 * kColumnUnroll : kColumnUnroll;
   while (unroll > 1 && deep * unroll > n) unroll /= 2;
   s.threads = static_cast<int>(lanes * deep);
   s.threads_per_row = static_cast<int>(lanes);
   s.rows_per_block = static_cast<int>(deep);
   s.unroll = static_cast<int>(unroll);
 
-  const std::int64_t wave = kColumnThreads / std::max<std::int64_t>(s.threads, 256) * arch.sm_count;
+  const std::int64_t wave = (pack <= kNarrowPack ? 2 : 1) * kColumnThreads / std::max<std::int64_t>(s.threads, 256) * arch.sm_count;
   const std::int64_t by_grid = std::min<std::int64_t>(floor_pow2(wave / tiles), kMaxColumnSplit);
   const std::int64_t by_work = n / (deep * unroll * 2);
   s.split = static_cast<int>(std::max<std::int64_t>(std::min(by_grid, by_work), 1));

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 0), unroll 4, threads 256, inner multipass, 256 threads a row x 1 rows, 1 vectors a thread, split 512, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 0), unroll 4, threads 256, inner multipass, 256 threads a row x 1 rows, 1 vectors a thread, split 528, cluster 1, compensated sums, grain 1
 struct Params {
   void* ptr[3];
   long long n[5];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_5ce2eb09(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_9440e295(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -42,7 +42,7 @@ FXF_KERNEL(256) fxfuser_reduction_5ce2eb09(const FXF_PARAM Params p) {
   acc1 = fxf_fold_warps<256>(acc1, scratch1, join1);
   if (live && lane == 0) fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + row * split + slab, acc1);
 }
-FXF_KERNEL(256) fxfuser_reduction_5ce2eb09_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_9440e295_finish(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -51,23 +51,27 @@ FXF_KERNEL(256) fxfuser_reduction_5ce2eb09_finish(const FXF_PARAM Params p) {
   const int row_length = (int)p.n[2];
   const int partial1 = (int)p.n[3];
   const int reduced_count = (int)p.n[4];
-  const int lane = fxf_thread() % 32;
-  const int row = (int)fxf_block() * 8 + fxf_thread() / 32;
+  const int lane = fxf_thread() % 256;
+  const int row = (int)fxf_block() * 1 + fxf_thread() / 256;
   const bool live = row < rows;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
   const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
   fxf_sum<float> part1[4];
   FXF_UNROLL for (int u = 0; u < 4; ++u) part1[u] = acc1;
-  for (int first = lane; live && first < split; first += 128) {
+  for (int first = lane; live && first < split; first += 1024) {
     FXF_UNROLL
     for (int u = 0; u < 4; ++u) {
-      const int slab = first + u * 32;
+      const int slab = first + u * 256;
       if (slab < split) part1[u] = join1(part1[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial1) + row * split + slab));
     }
   }
   acc1 = fxf_fold_parts<4>(part1, join1);
-  acc1 = fxf_fold_lanes<32>(acc1, join1);
+  typedef fxf_sum<float> state1;
+  FXF_SHARED(state1, scratch1, 8);
+  fxf_post_warp(acc1, scratch1, join1);
+  fxf_barrier();
+  acc1 = fxf_fold_warps<256>(acc1, scratch1, join1);
   const float v1 = (float)(fxf_total(acc1));
   if (live && lane == 0) {
     fxf_put(out0, 0, v1);
