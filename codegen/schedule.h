@@ -49,7 +49,9 @@ struct Schedule {
   int split = 1;             // blocks (slabs) that share one row or column; > 1: partials and a fixed-order finish
   int cluster = 1;           // blocks that share a row
   int teams = 0;             // CUDA, rows: blocks, or clusters of them, that walk over all rows; 0: a block for each few rows
-  int stages = 0;            // teams: turns whose rows are in shared memory or on their way there; below 2: none
+  // teams: turns whose rows are in shared memory or on their way there; 0: none. 1: the row of one turn, each of whose packs gives way to
+  // that of the next row when the last pass is done with it.
+  int stages = 0;
   bool steady = false;       // teams of shifted rows: all rows of a team start at the same place of a pack
   int slabs = 0;             // row + column: groups of rows (of the teams) that fold their columns apart, to be folded by a second stage; 0: no columns
   bool compensated = false;  // sums carry their rounding errors along (two-sum): the length of a chain costs no accuracy
@@ -57,13 +59,15 @@ struct Schedule {
   int tile = 32;             // tile of tile x tile elements through shared memory
   std::vector<std::uint32_t> transposed_inputs;  // inputs read through the tile
   int tile_axis = -1;        // the axis those inputs are contiguous in
-  int tile_pack = 1;         // CUDA: elements that move together on each side of the tile (2: pairs, turned 2 x 2)
+  int tile_pack = 1;         // CUDA: elements that are read at once along that axis; `vector` of them are stored at once
   // interleave
   int short_axis = -1;       // a thread takes the whole of it, and `vector` neighbours along the long axis
   int long_axis = -1;
   // host
   // work items one call of the kernel takes at least: elements (pointwise), kept points (reduction, normalization), tiles
   std::int64_t grain = 1;
+
+  bool refills() const { return stages == 1; }
 
   bool operator==(const Schedule&) const = default;
 };

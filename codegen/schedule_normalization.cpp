@@ -18,10 +18,15 @@ namespace {
 constexpr std::int64_t kMaxVectors = 16;    // a thread's part of a row is unrolled: bounded text
 constexpr std::int64_t kThreadBytes = 256;  // of a row that a thread can hold
 constexpr std::int64_t kWarpLanes = 32;
-constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold columns: registers are what bounds them; twice as many
-constexpr std::int64_t kFewElements = 8;    // where a thread holds no more of a row than this
+constexpr std::int64_t kSlabThreads = 512;  // on an SM, of blocks that fold columns: registers are what bounds them; half as many more,
+constexpr std::int64_t kFewElements = 8;    // where a thread holds no more of a row than this, and twice as many,
+constexpr std::int64_t kFewBytes = 128;     // where with its columns that is no more than this
 constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least before it leaves its columns to the second stage
 constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the second where an SM holds one block
+constexpr std::int64_t kQuietThreads = 256;  // on an SM: so few are not enough to hide the latency of a warp's row
+constexpr std::int64_t kBlockRow = 65536;    // bytes of a row that a block alone holds well: more leave an SM no second block
+constexpr std::int64_t kFewTurns = 32;       // of a team
+constexpr std::int64_t kRefilled = 4;        // blocks on an SM that refill their shared memory
 constexpr std::int64_t kReservedShared = 1024, kScratch = 512;  // of a block: the driver's, and room for borders between arrays
 constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
 constexpr std::int64_t kHostLongRow = 512;
@@ -32,6 +37,7 @@ struct RowBytes {
   std::int64_t memory = 0;     // an element, as stored
   std::int64_t columns = 0;    // an element's sums over the rows, in the thread that folds them; of wide inputs with their errors
   std::int64_t registers = 0;  // an element in a thread that holds it: both
+  bool weights = false;        // are there inputs that all rows share?
 };
 
 /// Sums over many rows are one chain a column. Where nothing narrower than a float limits the precision they carry their errors along.
@@ -44,7 +50,10 @@ RowBytes row_bytes(const Fusion& fusion) {
   const std::uint64_t reduced = fusion.reduced_mask();
   for (const Expr& expr : fusion.body) {
     if (expr.kind != ExprKind::Load || (expr.depends & reduced) == 0) continue;
-    if ((expr.depends & ~reduced) == 0 && fusion.kept_numel() > 1) continue;
+    if ((expr.depends & ~reduced) == 0 && fusion.kept_numel() > 1) {
+      bytes.weights = true;
+      continue;
+    }
     if (fusion.axes.back().reduced && coefficient(expr.form, static_cast<int>(fusion.axes.size()) - 1) == 0 && expr.indirect.empty()) continue;
     bytes.memory += ir::itemsize(fusion.inputs[expr.input].meta.dtype);
   }
@@ -189,6 +198,28 @@ bool plan_cluster(const Fusion& fusion, const ArchInfo& arch, const RowBytes& by
   return false;
 }
 
+/// A cluster of blocks whose shared memory the row fills, several small blocks on an SM rather than one large: while one waits for its
+/// peers the others work.
+bool plan_refilled(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Schedule& s) {
+  if (s.shifted || bytes.columns > 0) return false;
+  for (std::int64_t resident = kRefilled; resident >= 1; resident /= 2) {
+    for (const std::int64_t cluster : cluster_sizes(arch)) {
+      Schedule part = s;
+      part.cluster = static_cast<int>(cluster);
+      part.stages = 1;
+      const std::int64_t share = packs_of_peer(part, n), threads = std::max(largest_block(arch) / resident, kWarpLanes);
+      set_row(part, Tier::Cluster, share * s.vector, threads, threads);
+      if (part.vectors_per_thread > kMaxVectors) continue;
+      const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch - exchange_bytes(fusion, part);
+      if (share * s.vector * bytes.memory > room) continue;
+      part.min_blocks = static_cast<int>(resident);
+      s = part;
+      return true;
+    }
+  }
+  return false;
+}
+
 /// Blocks or clusters that are all resident.
 std::int64_t resident_teams(const ArchInfo& arch, const Schedule& s, std::int64_t blocks_per_sm) { return std::max<std::int64_t>(arch.cluster_blocks(s.cluster) * blocks_per_sm / s.cluster, 1); }
 
@@ -222,7 +253,8 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
     choose_row_vector(fusion, arch, options, limit / 2, s);
   }
   s.compensated = compensates_columns(fusion);
-  const std::int64_t threads = s.vectors_per_thread * s.vector <= kFewElements ? 2 * kSlabThreads : kSlabThreads;
+  const std::int64_t elements = s.vectors_per_thread * s.vector;
+  const std::int64_t threads = elements > kFewElements ? kSlabThreads : elements * bytes.registers > kFewBytes ? kSlabThreads * 3 / 2 : kSlabThreads * 2;
   const std::int64_t resident = s.cluster > 1 ? 1 : std::max<std::int64_t>(std::min<std::int64_t>(threads, arch.max_threads_per_sm) / s.threads, 1);
   const std::int64_t most = resident_teams(arch, s, resident);
   s.teams = static_cast<int>(std::clamp<std::int64_t>(ceil_div(ceil_div(rows, s.rows_per_block), kSlabRounds), 1, most));
@@ -237,28 +269,38 @@ void plan_slabs(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
   if (s.cluster == 1) s.stages = ring_stages(fusion, arch, bytes, s, resident, least_stages(fusion, s));
 }
 
-/// Blocks whose registers an SM has room for, by what a thread holds of its row. Large bodies are left to the compiler.
-int resident_blocks(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, const Schedule& s) {
+/// As many blocks as an SM has registers for, by what a thread holds of its row. Large bodies are left to the compiler.
+void limit_registers(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, Schedule& s) {
   constexpr std::size_t kLargeBody = 48;
   constexpr std::int64_t kWorking = 24, kGrain = 8;  // registers of a thread beside its packs; the step in which the machine gives them
-  if (fusion.body.size() > kLargeBody) return 0;
+  if (fusion.body.size() > kLargeBody) return;
   const std::int64_t registers = ceil_div(ceil_div(bytes.registers * s.vector * s.vectors_per_thread, 4) + kWorking, kGrain) * kGrain;
-  return static_cast<int>(std::min<std::int64_t>(arch.registers_per_sm / (registers * s.threads), arch.max_threads_per_sm / s.threads));
+  s.min_blocks = static_cast<int>(std::min<std::int64_t>(arch.registers_per_sm / (registers * s.threads), arch.max_threads_per_sm / s.threads));
+}
+
+/// Teams of a cluster of blocks that walk over the rows. Where a row is folded more than once, or the turns are too few to make up for the
+/// skew of the passes, its memory is refilled; not where weights would be read again for every row, which skewed passes hold in registers.
+bool plan_teams(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, Schedule& s) {
+  Schedule skewed = s, refilled = s;
+  const bool any_skewed = plan_cluster(fusion, arch, bytes, n, skewed);
+  const bool refills = !any_skewed || reduce_rounds(fusion) > 1 || rows < kFewTurns * resident_teams(arch, skewed, 1);
+  if (refills && !bytes.weights && plan_refilled(fusion, arch, bytes, n, refilled)) s = refilled;
+  else if (any_skewed) s = skewed;
+  else return false;
+  const std::int64_t most = resident_teams(arch, s, s.min_blocks);
+  s.teams = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));
+  if (s.shifted) steady_teams(fusion, most, s);
+  return true;
 }
 
 void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
-  if (plan_warp(arch, bytes, rows, n, 2, s) || plan_block(arch, bytes, n, s)) {
-    s.min_blocks = resident_blocks(fusion, arch, bytes, s);
-    return;
-  }
-  if (plan_cluster(fusion, arch, bytes, n, s)) {
-    const std::int64_t most = resident_teams(arch, s, 1);
-    s.teams = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));
-    if (s.shifted) steady_teams(fusion, most, s);
-    return;
-  }
+  const bool quiet = rows * kWarpLanes < kQuietThreads * arch.sm_count && ceil_div(n, s.vector) >= 4 * kWarpLanes;
+  if (!quiet && plan_warp(arch, bytes, rows, n, 2, s)) return limit_registers(fusion, arch, bytes, s);
+  if (n * bytes.memory > kBlockRow && plan_teams(fusion, arch, bytes, rows, n, s)) return;
+  if (plan_block(arch, bytes, n, s)) return limit_registers(fusion, arch, bytes, s);
+  if (plan_teams(fusion, arch, bytes, rows, n, s)) return;
   const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 ? 512 : 1024, largest_block(arch));
   set_row(s, Tier::MultiPass, n, lanes, lanes);
   s.vectors_per_thread = 1;

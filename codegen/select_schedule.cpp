@@ -76,7 +76,7 @@ std::string to_string(const Schedule& s) {
     fmt::format_to(out, ", {} {}, {} threads a row x {} rows, {} vectors a thread{}, split {}, cluster {}{}{}{}{}",
                    s.inner ? "inner" : "columns", name(s.tier), s.threads_per_row, s.rows_per_block, s.vectors_per_thread, s.exact ? " exactly" : "",
                    s.split, s.cluster, s.compensated ? ", compensated sums" : "", s.rows_across > 1 ? fmt::format(", {} rows side by side", s.rows_across) : "", s.slabs > 0 ? fmt::format(", columns in {} slabs", s.slabs) : "",
-                   s.teams > 0 ? fmt::format(", {} teams, {} stages", s.teams, s.stages) : "");
+                   s.teams > 0 ? fmt::format(", {} teams, {}", s.teams, s.refills() ? "refilled" : fmt::format("{} stages", s.stages)) : "");
   if (s.kind == ScheduleKind::Transpose) {
     fmt::format_to(out, ", tile {} along axis {}, inputs", s.tile, s.tile_axis);
     for (const std::uint32_t input : s.transposed_inputs) fmt::format_to(out, " {}", input);

@@ -174,6 +174,8 @@ void shift_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
 
 std::int64_t spanned(const Schedule& schedule, std::int64_t n) { return schedule.shifted ? n + schedule.vector - 1 : n; }
 
+std::int64_t packs_of_peer(const Schedule& schedule, std::int64_t n) { return ceil_div(ceil_div(spanned(schedule, n), schedule.vector), schedule.cluster); }
+
 ShiftForm shift_form(const Fusion& fusion, const Schedule& schedule) {
   const auto at_start = [&](Affine form, std::string role) {
     form.coeff[static_cast<std::size_t>(last_axis(fusion))] = 0;

@@ -17,6 +17,9 @@ void shift_rows(const Fusion& fusion, const ArchInfo& arch, const ScheduleOption
 /// Elements that the packs of a row of `n` may span, with those outside the row.
 std::int64_t spanned(const Schedule& schedule, std::int64_t n);
 
+/// Packs of a row of `n` that each block of a cluster takes.
+std::int64_t packs_of_peer(const Schedule& schedule, std::int64_t n);
+
 /// The address whose remainder by the vector, at the start of a row, is the row's shift: an output's, or else a load's. `role` is what
 /// names its numbers.
 struct ShiftForm {

@@ -3,6 +3,7 @@
 namespace fxfuser::codegen {
 namespace {
 
+constexpr int kGathered = 4;  // values of a column that are added as they come, before what that lost is kept
 constexpr int kAcross = 16, kDeep = 32, kUnroll = 8;  // the second stage: neighbouring columns, partials at once, loads in flight
 
 std::int64_t partial_count(const CudaWriter& w) { return static_cast<std::int64_t>(w.schedule.slabs) * w.schedule.rows_per_block; }
@@ -24,26 +25,30 @@ void ColumnFolds::add_roots(std::uint32_t pass, std::vector<std::uint32_t>& root
 
 void ColumnFolds::declare() {
   const int places = w_.schedule.vectors_per_thread * w_.schedule.vector;
-  if (w_.schedule.compensated) w_.declare_folds(w_.passes.columns);
   for (const Accumulator& state : w_.passes.columns) {
-    const bool chained = w_.schedule.compensated;
-    w_.body.linef("{} column{}[{}];", chained ? w_.chain_type(state) : w_.accumulator_type(state), state.expr, places);
-    w_.body.linef("FXF_UNROLL for (int c = 0; c < {}; ++c) column{}[c] = {};", places, state.expr, chained ? w_.chain_init(state) : w_.accumulator_init(state));
+    w_.body.linef("{} column{}[{}];", gathers(state) ? w_.chain_type(state) : w_.accumulator_type(state), state.expr, places);
+    w_.body.linef("FXF_UNROLL for (int c = 0; c < {}; ++c) column{}[c] = {};", places, state.expr, gathers(state) ? w_.chain_init(state) : w_.accumulator_init(state));
   }
 }
+
+bool ColumnFolds::gathers(const Accumulator& state) const { return w_.schedule.compensated && w_.is_compensated(state); }
 
 void ColumnFolds::fold(std::uint32_t pass, const std::vector<std::size_t>& reduced) {
   for (const Accumulator& state : w_.passes.columns) {
     if (state.pass != pass) continue;
-    const std::string column = fmt::format("column{}[k * {} + e]", state.expr, w_.schedule.vector);
-    if (!w_.schedule.compensated || !w_.is_compensated(state)) {
-      w_.body.line(w_.fold_element(state, column, reduced));
-      continue;
-    }
-    w_.body.linef("{} one{} = {};", w_.accumulator_type(state), state.expr, w_.accumulator_init(state));
-    w_.body.line(w_.fold_element(state, fmt::format("one{}", state.expr), reduced));
-    w_.body.linef("{0} = {1}({0}, {2});", column, w_.chain_fold(state), w_.chained(state, fmt::format("one{}", state.expr)));
+    w_.body.line(w_.fold_element(state, fmt::format("column{}[k * {} + e]{}", state.expr, w_.schedule.vector, gathers(state) ? ".lost" : ""), reduced));
   }
+}
+
+void ColumnFolds::settle(const std::string& turn) {
+  std::vector<std::uint32_t> gathered;
+  for (const Accumulator& state : w_.passes.columns) {
+    if (gathers(state)) gathered.push_back(state.expr);
+  }
+  if (gathered.empty()) return;
+  w_.body.begin(fmt::format("if ({0} % {1} == {1} - 1)", turn, kGathered));
+  for (std::uint32_t id : gathered) w_.body.linef("FXF_UNROLL for (int c = 0; c < {0}; ++c) column{1}[c] = fxf_settle(column{1}[c]);", w_.schedule.vectors_per_thread * w_.schedule.vector, id);
+  w_.body.end();
 }
 
 void ColumnFolds::store() {
@@ -56,8 +61,8 @@ void ColumnFolds::store() {
   w_.body.begin(s.shifted ? "if (fxf_inside(at, length))" : "if (at < length)");
   for (std::size_t i = 0; i < w_.passes.columns.size(); ++i) {
     const Accumulator& state = w_.passes.columns[i];
-    const bool chained = w_.schedule.compensated && w_.is_compensated(state);
-    w_.body.linef("fxf_put_partial({} + partial * length + at, {}(column{}[c]));", base_of(w_, i), chained ? "fxf_total" : "", state.expr);
+    const std::string column = fmt::format("column{}[c]", state.expr);
+    w_.body.linef("fxf_put_partial({} + partial * length + at, {});", base_of(w_, i), gathers(state) ? column + ".value + " + column + ".lost" : column);
   }
   w_.body.end();
   w_.body.end();

@@ -3,6 +3,7 @@
 // hold. What the row emitter needs for that: the accumulators, the fold of one element, the partial columns at the end.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "codegen/cuda/cuda_writer.h"
@@ -20,10 +21,15 @@ class ColumnFolds {
   void declare();
   /// At element `e` of vector `k`: folds it in.
   void fold(std::uint32_t pass, const std::vector<std::size_t>& reduced);
+  /// After a turn, in which each of the thread's places took in one value at most.
+  void settle(const std::string& turn);
   /// After the rows, at the same place: the thread's columns go to the workspace, [team and row of a block][column].
   void store();
 
  private:
+  /// Is the column a sum that carries along what its additions lost?
+  bool gathers(const Accumulator& state) const;
+
   CudaWriter& w_;
 };
 

@@ -198,18 +198,18 @@ void CudaWriter::store(std::size_t output) {
 std::string CudaWriter::accumulator_type(const Accumulator& state) const {
   const Expr& reduce = fusion.body[state.expr];
   const std::string type = register_type(accumulator_dtype(reduce));
-  return reduce.row->arg_state ? "fxf_arg<" + type + ", long long>" : type;
+  return reduce.row->arg_state ? "fxf_arg<" + type + ", " + index() + ">" : type;
 }
 
 std::string CudaWriter::accumulator_init(const Accumulator& state) const {
   const Expr& reduce = fusion.body[state.expr];
   const std::string init = init_text(reduce);
-  return reduce.row->arg_state ? fmt::format("{}{{{}, 0x7fffffffffffffffLL}}", accumulator_type(state), init) : init;
+  return reduce.row->arg_state ? fmt::format("{}{{{}, {}}}", accumulator_type(state), init, schedule.index_bits == 32 ? "0x7fffffff" : "0x7fffffffffffffffLL") : init;
 }
 
 bool CudaWriter::is_compensated(const Accumulator& state) const {
   const Expr& reduce = fusion.body[state.expr];
-  return (schedule.compensated || reduce.folds_columns) && is_float_sum(reduce);
+  return (reduce.folds_columns || (schedule.compensated && schedule.slabs == 0)) && is_float_sum(reduce);
 }
 
 std::string CudaWriter::chain_type(const Accumulator& state) const {
@@ -249,7 +249,7 @@ std::string CudaWriter::fold_element(const Accumulator& state, const std::string
   } else {
     for (std::size_t axis : reduced) where = where.empty() ? index_name(axis) : "(" + where + ") * " + params.size(axis) + " + " + index_name(axis);
   }
-  const std::string fresh = fmt::format("{}{{{}, (long long)({})}}", accumulator_type(state), value, where.empty() ? "0" : where);
+  const std::string fresh = fmt::format("{}{{{}, ({})({})}}", accumulator_type(state), value, index(), where.empty() ? "0" : where);
   return fmt::format("{0} = fold{1}({0}, {2});", acc, state.expr, fresh);
 }
 

@@ -5,6 +5,9 @@
 // the first pass over its row, the second over the row of the turn before, and so on, with one meeting of all threads a turn. What was
 // posted in the last turn is awaited after this turn's first pass, which needs none of it, so that threads seldom wait. What a later pass
 // needs of a row (its folds, its row values) is carried from turn to turn.
+//
+// A row that fills the shared memory of its blocks leaves none for rows to come: its passes follow each other in one turn, and the last
+// of them fetches the next row into the places that it has worked on. What a turn waits for, other blocks of the SM fill.
 
 #include <algorithm>
 
@@ -26,7 +29,7 @@ class RowPipeline {
         columns_(writer),
         row_(writer, columns_),
         ring_(writer),
-        skewed_(!passes_.accumulators.empty() && s_.threads_per_row * s_.cluster > 32) {
+        skewed_(!s_.refills() && !passes_.accumulators.empty() && s_.threads_per_row * s_.cluster > 32) {
     FXF_ASSERT(s_.rows_per_block == 1 || !skewed_, "blocks of {} rows cannot be skewed", s_.rows_per_block);
     scopes_ = skewed_ ? passes_.count : 1;
     for (const Accumulator& state : passes_.accumulators) {
@@ -49,20 +52,19 @@ class RowPipeline {
     const std::string teams = w_.params.number("teams", s_.teams);
     const std::int64_t row_blocks = (fusion_.kept_numel() + s_.rows_per_block - 1) / s_.rows_per_block;
     w_.body.linef("const int turns = team < {0} ? (int)(({0} - team + {1} - 1) / {1}) + {2} : 0;", w_.params.number("row_blocks", row_blocks), teams, scopes_ - 1);
-    if (s_.stages > 1) set_ring();
+    if (s_.stages > 0) set_ring();
     if (ring_.any()) ring_.begin([this](const std::string& which, const std::function<void()>& fetches) { fetch(which, fetches); });
     declare_carried();
-    if (skewed_) declare_posts();
+    if (skewed_ || s_.refills()) declare_posts();
     w_.body.begin("for (int turn = 0; turn < turns; ++turn)");
     if (ring_.any()) ring_.advance([this](const std::string& which, const std::function<void()>& fetches) { fetch(which, fetches); });
     for (std::uint32_t id : early_) w_.body.linef("const {0} row{1} = next{1};", register_type(fusion_.body[id].dtype), id);
     load_early("(turn + 1)");
-    skewed_ ? skewed_turn() : whole_turn();
+    skewed_ ? skewed_turn() : s_.refills() ? refilled_turn() : whole_turn();
+    columns_.settle("turn");
     w_.body.end();
-    if (skewed_ && s_.cluster > 1) {
-      await_round("turns > 0", "(turns - 1)");
-      w_.body.linef("fxf_close_exchange<{}>();", s_.cluster);
-    }
+    if (skewed_ && s_.cluster > 1) await_round("turns > 0", "(turns - 1)");
+    if (s_.cluster > 1) w_.body.linef("fxf_close_exchange<{}>();", s_.cluster);
     if (columns_.any()) columns_.store();
     w_.close_entry(source_, "", static_cast<std::int64_t>(s_.teams) * s_.cluster, s_.threads);
     source_.launches.back().shared_bytes = static_cast<std::uint32_t>(ring_.shared_bytes());
@@ -100,7 +102,7 @@ class RowPipeline {
 
   /// What every row reads alike is in registers while the team walks over the rows.
   void hold_alike() {
-    if (s_.shifted && !s_.steady) return;
+    if ((s_.shifted && !s_.steady) || s_.refills()) return;
     std::vector<std::uint32_t> alike;
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (row_.is_full_pack(id) && fusion_.body[id].indirect.empty() && (fusion_.body[id].depends & ~fusion_.reduced_mask()) == 0) alike.push_back(id);
@@ -113,7 +115,7 @@ class RowPipeline {
     for (std::uint32_t id = 0; id < fusion_.body.size(); ++id) {
       if (row_.is_full_pack(id) && !row_.is_held(id) && fusion_.body[id].indirect.empty() && fusion_.body[id].bounds.empty() && !w_.is_across(id)) ids.push_back(id);
     }
-    ring_.set(std::move(ids), s_.stages - (skewed_ ? static_cast<int>(passes_.count) : 1));
+    ring_.set(std::move(ids), s_.refills() ? 1 : s_.stages - (skewed_ ? static_cast<int>(passes_.count) : 1));
     row_.pack_source = [this](std::uint32_t id) { return ring_.has(id) ? ring_.pack(id, "slot") : w_.pack_load(id); };
   }
 
@@ -160,6 +162,51 @@ class RowPipeline {
     store_row_outputs();
   }
 
+  // ---- a turn whose row is in shared memory until its last pass ----
+
+  void refilled_turn() {
+    place_row("turn");
+    name_early();
+    std::uint32_t last = 0, meetings = 0, met = 0;
+    for (std::uint32_t pass = 0; pass < passes_.count; ++pass) {
+      const PassWork work = row_.work_of(pass);
+      if (!work.roots.empty()) last = pass;
+      if (!work.states.empty()) ++meetings;
+    }
+    for (std::uint32_t pass = 0; pass <= last; ++pass) {
+      row_.row_values(pass);
+      const PassWork work = row_.work_of(pass);
+      if (work.roots.empty()) continue;
+      if (pass == last) row_.pack_done = [this] { refill(); };
+      row_.loop(pass, work, false);
+      if (pass == last) w_.body.line("fxf_commit_fetches();");
+      if (!work.states.empty()) meet(work.states, meetings, met++);
+    }
+    row_.row_values(passes_.count);
+    store_row_outputs();
+  }
+
+  void refill() {
+    w_.body.begin("");
+    place_row("(turn + 1)");
+    w_.body.begin("if (live)");
+    ring_.refill();
+    w_.body.end();
+    w_.body.end();
+  }
+
+  /// Meeting `met` of the `meetings` of a turn.
+  void meet(const std::vector<const Accumulator*>& states, std::uint32_t meetings, std::uint32_t met) {
+    const std::string round = fmt::format("round{}", met);
+    w_.body.linef("const int {} = turn * {} + {};", round, meetings, met);
+    post(states, round);
+    await_round("", round);
+    for (const Accumulator* state : states) {
+      w_.body.linef("acc{0} = fxf_fold_posted<{1}>(scratch{0}, {2}, {3} % 2);", state->expr, posted(), w_.chain_fold(*state), round);
+      row_.name_results(*state, fmt::format("acc{}", state->expr));
+    }
+  }
+
   void name_early() {
     for (std::uint32_t id : early_) {
       w_.body.linef("const {0} v{1} = row{1};", register_type(fusion_.body[id].dtype), id);
@@ -179,14 +226,9 @@ class RowPipeline {
     scope(0);
     await_round("turn > 0", "(turn - 1)");
     for (std::uint32_t at = scopes_; at-- > 1;) scope(at);
-    if (s_.cluster > 1) {
-      std::string bytes;
-      for (const Accumulator& state : passes_.accumulators) bytes += fmt::format("{}(int)sizeof(state{})", bytes.empty() ? "" : " + ", state.expr);
-      w_.body.linef("if (fxf_thread() == 0) fxf_expect_posts<{}>(exchange, turn % 2, {} * ({}));", s_.cluster, posted(), bytes);
-    }
-    for (const Accumulator& state : passes_.accumulators) {
-      w_.body.linef("fxf_post_to_peers<{0}, {1}>(acc{2}, scratch{2}, exchange, {3}, turn % 2, {4});", s_.cluster, s_.threads / 32, state.expr, w_.chain_fold(state), s_.cluster > 1 ? "peer" : "0");
-    }
+    std::vector<const Accumulator*> states;
+    for (const Accumulator& state : passes_.accumulators) states.push_back(&state);
+    post(states, "turn");
     for (const Carried& value : carried_) {
       for (std::uint32_t t = value.last - value.origin; t-- > 1;) w_.body.linef("past{0}[{1}] = past{0}[{2}];", value.id, t, t - 1);
       w_.body.linef("past{0}[0] = row{0};", value.id);
@@ -196,11 +238,23 @@ class RowPipeline {
   /// Values a fold has of a row before the last fold over them. Turns take turns at two places for them.
   int posted() const { return s_.cluster * s_.threads / 32; }
 
-  /// The first turn finds what stands for rows before the first.
+  /// A round's values to all peers; rounds take turns at the two places.
+  void post(const std::vector<const Accumulator*>& states, const std::string& round) {
+    if (s_.cluster > 1) {
+      std::string bytes;
+      for (const Accumulator* state : states) bytes += fmt::format("{}(int)sizeof(state{})", bytes.empty() ? "" : " + ", state->expr);
+      w_.body.linef("if (fxf_thread() == 0) fxf_expect_posts<{}>(exchange, {} % 2, {} * ({}));", s_.cluster, round, posted(), bytes);
+    }
+    for (const Accumulator* state : states) {
+      w_.body.linef("fxf_post_to_peers<{0}, {1}>(acc{2}, scratch{2}, exchange, {3}, {5} % 2, {4});", s_.cluster, s_.threads / 32, state->expr, w_.chain_fold(*state), s_.cluster > 1 ? "peer" : "0", round);
+    }
+  }
+
+  /// The first turn of skewed ones finds what stands for rows before the first.
   void declare_posts() {
     for (const Accumulator& state : passes_.accumulators) {
       w_.body.linef("typedef fxf_posted<{0} > state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(state), state.expr, 2 * posted());
-      w_.body.linef("if (fxf_thread() < {0}) FXF_PLACE(scratch{1}, {0} + fxf_thread(), (state{1}{{{2}}}));", posted(), state.expr, w_.chain_init(state));
+      if (skewed_) w_.body.linef("if (fxf_thread() < {0}) FXF_PLACE(scratch{1}, {0} + fxf_thread(), (state{1}{{{2}}}));", posted(), state.expr, w_.chain_init(state));
     }
     w_.body.line("FXF_EXCHANGE(exchange);");
     w_.body.linef("fxf_open_exchange<{}>(exchange);", s_.cluster);
@@ -208,7 +262,7 @@ class RowPipeline {
 
   /// What was posted in a turn can be taken afterwards. A block alone has a barrier in every turn.
   void await_round(const std::string& guard, const std::string& turn) {
-    w_.body.linef("{}fxf_await_posts<{}>(exchange, {} % 2, {} / 2 % 2);", s_.cluster > 1 ? "if (" + guard + ") " : "", s_.cluster, turn, turn);
+    w_.body.linef("{}fxf_await_posts<{}>(exchange, {} % 2, {} / 2 % 2);", s_.cluster > 1 && !guard.empty() ? "if (" + guard + ") " : "", s_.cluster, turn, turn);
   }
 
   /// One pass over the row that came in `pass` turns ago.

@@ -1,6 +1,8 @@
 #pragma once
 // Packs of rows to come, on their way to shared memory while the rows before them are worked on. Each thread fetches its own packs
-// into slots of its own, so no barrier belongs to the data. Turn `t` of a kernel has its rows in slot t % stages.
+// into slots of its own, so no barrier belongs to the data. Turn `t` of a kernel has its rows in slot t % stages. Where there is one slot,
+// the packs of a block lie in it one after the other, and each thread refills the place of a pack when it has worked on it for the last
+// time.
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +17,7 @@ class PackRing {
  public:
   explicit PackRing(CudaWriter& writer) : w_(writer) {}
 
-  bool any() const { return w_.schedule.stages > 1 && !ids_.empty(); }
+  bool any() const { return w_.schedule.stages > 0 && !ids_.empty(); }
   /// Which loads take this way, and by how many turns they go ahead; at least one.
   void set(std::vector<std::uint32_t> ids, int ahead);
   bool has(std::uint32_t id) const;
@@ -26,11 +28,14 @@ class PackRing {
   void begin(const Turn& turn);
   /// At the head of turn `turn`: fetches one to come and waits for this one.
   void advance(const Turn& turn);
+  /// Fetches into the place of pack `k`, where the indices are those of the row that it belongs to.
+  void refill();
   /// Text that has a thread's pack `k` of a slot.
   std::string pack(std::uint32_t id, const std::string& slot) const;
 
  private:
   void fetch(const Turn& turn, const std::string& which);
+  std::int64_t slot_bytes(std::uint32_t id) const;
   std::string place(std::uint32_t id, const std::string& slot) const;
 
   CudaWriter& w_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/shifted_rows.h"
+
 namespace fxfuser::codegen {
 
 RowPasses::RowPasses(CudaWriter& writer, ColumnFolds& columns)
@@ -42,6 +44,7 @@ std::vector<std::uint32_t> RowPasses::repeated() const {
 
 void RowPasses::declare() {
   w.body.linef("const {} length = {};", w.index(), w.params.number("row_length", fusion.reduced_numel()));
+  if (s.refills()) w.params.number("share", packs_of_peer(s, fusion.reduced_numel()));
   w.declare_folds(passes.accumulators);
 }
 
@@ -70,9 +73,11 @@ void RowPasses::begin_unrolled(const std::string& guard) {
   if (s.exact && !guard.empty()) w.body.begin("if (" + guard + ")");
   w.body.line("FXF_UNROLL");
   w.body.begin(fmt::format("for (int k = 0; k < {}; ++k)", s.vectors_per_thread));
-  if (s.cluster > 1) w.body.linef("const {} at = ((k * {} + peer) * {} + lane) * {};", w.index(), s.cluster, s.threads_per_row, vector);
+  if (s.refills()) w.body.linef("const {} at = (peer * share + k * {} + lane) * {};", w.index(), s.threads_per_row, vector);
+  else if (s.cluster > 1) w.body.linef("const {} at = ((k * {} + peer) * {} + lane) * {};", w.index(), s.cluster, s.threads_per_row, vector);
   else w.body.linef("const {} at = (k * {} + lane) * {};", w.index(), s.threads_per_row, vector);
-  if (!s.exact) w.body.begin(fmt::format("if ({}{}at < {})", guard, guard.empty() ? "" : " && ", end()));
+  const std::string mine = s.refills() ? fmt::format("k * {} + lane < share && ", s.threads_per_row) : "";
+  if (!s.exact) w.body.begin(fmt::format("if ({}{}{}at < {})", guard, guard.empty() ? "" : " && ", mine, end()));
   positions();
 }
 
@@ -169,6 +174,7 @@ void RowPasses::loop(std::uint32_t pass, const PassWork& work, bool keeping, boo
   if (pass > 0 && holds_many()) renew(ids);
   begin_packs();
   elements(pass, ids, work, keeps);
+  if (pack_done) pack_done();
   end_packs();
   for (const Accumulator* state : work.states) {
     if (!is_chained(*state)) w.body.linef("{0} = fxf_fold_parts<{1}>(part{2}, fold{2});", begin_of(*state), vector, state->expr);

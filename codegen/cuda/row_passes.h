@@ -27,6 +27,8 @@ class RowPasses {
   std::vector<bool> available;       // per expression: v<id>, or what is kept of it, can be named here
   /// Text that has a pack of a load at the current indices: from memory, unless an emitter says otherwise.
   std::function<std::string(std::uint32_t)> pack_source;
+  /// What follows the work of a pass on a pack.
+  std::function<void()> pack_done;
 
   /// Is the thread's part of a row worked on in an unrolled loop over its packs, `k`? Else in a loop over the row.
   bool is_unrolled() const { return s.kind == ScheduleKind::Normalization && s.tier != Tier::MultiPass; }

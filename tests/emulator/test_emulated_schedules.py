@@ -30,8 +30,10 @@ def form(schedule: str) -> str:
             words.append("short")
         if re.search(r"split ([2-9]|\d\d)", schedule):
             words.append("split")
-    if schedule.startswith("transpose") and " by 2," in schedule:
-        words.append("pairs")
+    if " refilled" in schedule:
+        words.append("refilled")
+    if schedule.startswith("transpose") and " by " in schedule:
+        words.append("packs")
     return " ".join(words)
 
 
@@ -70,10 +72,24 @@ def norm_backward(grad: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> tuple
     return (weighted * scale - x * inner).to(dtype), (grad * x * scale).sum(dims).to(dtype), grad.sum(dims).to(dtype)
 
 
+def channels(dtype: torch.dtype) -> Iterator[Case]:
+    """Rows of several pieces of the memory, that fill the shared memory of a cluster: as many as its teams, fewer, and more."""
+    for shape in ((3, 5, 20, 30), (4, 3, 24, 32), (2, 17, 40, 25), (5, 1, 21, 20)):
+        x, w = torch.rand(shape).to(dtype), torch.rand(shape[1])
+        dims = (0, 2, 3)
+        yield lambda a, b: torch.ops.aten._native_batch_norm_legit.no_stats(a, b, b, True, 0.1, 1e-5), (x, w)
+        yield lambda a: torch.relu(a - a.float().mean(dims, keepdim=True)).to(a.dtype), (x.clone(),)
+        yield lambda a, b: (a.float() - (a.float() * b).sum(dims, keepdim=True)) * b, (x.clone(), torch.rand(shape))
+        yield lambda a: torch.exp(a.float() - a.float().amax(dims, keepdim=True)).sum(dims), (x.clone(),)
+
+
 def row_columns(dtype: torch.dtype) -> Iterator[Case]:
     for shape in ((40, 64), (64, 33), (9, 130), (37, 256), (4, 30, 48), (300, 8), (50, 700), (23, 2100)):
         yield norm_backward, (torch.rand(shape).to(dtype), torch.rand(shape).to(dtype), torch.rand(shape[-1]).to(dtype))
         yield lambda a: (a.sum(-1), a.amax(0), torch.softmax(a, -1).mean(0)), (torch.rand(shape).to(dtype),)
+    x = torch.rand(300, 64).to(dtype)  # columns that meet what is no finite number, or become it
+    x[7, 3], x[50, 5], x[51, 5], x[200, 9], x[:, 11] = torch.inf, -torch.inf, torch.inf, torch.nan, 3e38
+    yield lambda a: (a + a.clamp(max=1).sum(-1, keepdim=True) / 2, a.sum(0)), (x,)
 
 
 def row_sums() -> Iterator[Case]:
@@ -82,6 +98,7 @@ def row_sums() -> Iterator[Case]:
         yield lambda a: (a * a).sum(-1), (x,)
         yield lambda a: (a.argmax(-1), a.amin(-1)), (x.clone(),)
         yield lambda a: a.mean(), (x.clone(),)
+    yield lambda a: (a.sum(), a.amax()), (torch.rand(700000),)  # partials for several warps
 
 
 def over(dims: tuple[int, ...]) -> Iterator[Case]:
@@ -97,7 +114,7 @@ def axes() -> Iterator[Case]:
 
 def transposes() -> Iterator[Case]:
     for dtype in (torch.float32, torch.float16, torch.uint8):
-        for shape in ((33, 65), (64, 32), (70, 130), (7, 100)):
+        for shape in ((33, 65), (64, 32), (70, 130), (72, 136), (7, 100)):
             x = torch.randint(0, 9, shape).to(dtype)
             yield lambda a: (a.t() * 2).contiguous(), (x,)
             yield lambda a, b: a.t() + b, (x.clone(), torch.ones(shape[::-1]).to(dtype))
@@ -160,6 +177,8 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "columns bfloat16": lambda: columns(torch.bfloat16),
     "row + column float32": lambda: row_columns(torch.float32),
     "row + column bfloat16": lambda: row_columns(torch.bfloat16),
+    "channels float32": lambda: channels(torch.float32),
+    "channels bfloat16": lambda: channels(torch.bfloat16),
     "short columns": short_columns,
     "row sums": row_sums,
     "axes": axes,
@@ -178,7 +197,7 @@ def test_family(family: str) -> None:
 
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
-    wanted = {"pointwise", "interleave", "transpose", "transpose pairs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split", "reduction columns short", "reduction columns short split",
-              "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner multipass", "normalization columns",
+    wanted = {"pointwise", "interleave", "transpose", "transpose packs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split", "reduction columns short", "reduction columns short split",
+              "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner cluster refilled", "normalization inner multipass", "normalization columns",
               "normalization inner warp columns", "normalization inner block columns", "normalization inner cluster columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

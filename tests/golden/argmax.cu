@@ -4,7 +4,7 @@ struct Params {
   long long n[4];
 };
 
-FXF_KERNEL(128) fxfuser_reduction_e2cd4445(const FXF_PARAM Params p) {
+FXF_KERNEL(128) fxfuser_reduction_18489977(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   long long* __restrict__ out1 = (long long*)p.ptr[2];
@@ -18,9 +18,9 @@ FXF_KERNEL(128) fxfuser_reduction_e2cd4445(const FXF_PARAM Params p) {
   const int here = live ? row : 0;
   const int i0 = here;
   const int length = row_length;
-  const auto fold2 = [](const fxf_arg<float, long long>& a, const fxf_arg<float, long long>& b) { return (fxf_isnan(b.value) ? !fxf_isnan(a.value) || b.index < a.index : (!fxf_isnan(a.value) && (b.value > a.value || (b.value == a.value && b.index < a.index)))) ? b : a; };
-  fxf_arg<float, long long> part2[4];
-  FXF_UNROLL for (int e = 0; e < 4; ++e) part2[e] = fxf_arg<float, long long>{-(FXF_INF_F), 0x7fffffffffffffffLL};
+  const auto fold2 = [](const fxf_arg<float, int>& a, const fxf_arg<float, int>& b) { return (fxf_isnan(b.value) ? !fxf_isnan(a.value) || b.index < a.index : (!fxf_isnan(a.value) && (b.value > a.value || (b.value == a.value && b.index < a.index)))) ? b : a; };
+  fxf_arg<float, int> part2[4];
+  FXF_UNROLL for (int e = 0; e < 4; ++e) part2[e] = fxf_arg<float, int>{-(FXF_INF_F), 0x7fffffff};
   #pragma unroll 2
   for (int at = (int)lane * 4; live && at < length; at += 256) {
     const int i1 = at;
@@ -29,11 +29,11 @@ FXF_KERNEL(128) fxfuser_reduction_e2cd4445(const FXF_PARAM Params p) {
     for (int e = 0; e < 4; ++e) {
       const float v0 = fxf_get(x0, e);
       const long long v1 = (long long)((i1 + e));
-      part2[e] = fold2(part2[e], fxf_arg<float, long long>{v0, (long long)(v1)});
+      part2[e] = fold2(part2[e], fxf_arg<float, int>{v0, (int)(v1)});
     }
   }
-  fxf_arg<float, long long> acc2 = fxf_fold_parts<4>(part2, fold2);
-  typedef fxf_arg<float, long long> state2;
+  fxf_arg<float, int> acc2 = fxf_fold_parts<4>(part2, fold2);
+  typedef fxf_arg<float, int> state2;
   FXF_SHARED(state2, scratch2, 4);
   fxf_post_warp(acc2, scratch2, fold2);
   fxf_barrier();

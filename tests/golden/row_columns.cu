@@ -4,7 +4,7 @@ struct Params {
   long long n[10];
 };
 
-FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 8) fxfuser_normalization_98190d3b(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];
@@ -23,9 +23,6 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
   const int length = row_length;
   const auto fold1 = [](float a, float b) { return (float)(fxf_max(a, b)); };
   const auto fold4 = [](float a, float b) { return (float)(a + b); };
-  const auto join4 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
-  const auto fold8 = [](float a, float b) { return (float)(a + b); };
-  const auto join8 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   fxf_sum<float> column8[8];
   FXF_UNROLL for (int c = 0; c < 8; ++c) column8[c] = fxf_sum<float>{0.0f, 0};
   fxf_pack<float, 4> x6[2];
@@ -64,9 +61,9 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
   typedef fxf_posted<float > state1;
   FXF_SHARED(state1, scratch1, 8);
   if (fxf_thread() < 4) FXF_PLACE(scratch1, 4 + fxf_thread(), (state1{-(FXF_INF_F)}));
-  typedef fxf_posted<fxf_sum<float> > state4;
+  typedef fxf_posted<float > state4;
   FXF_SHARED(state4, scratch4, 8);
-  if (fxf_thread() < 4) FXF_PLACE(scratch4, 4 + fxf_thread(), (state4{fxf_sum<float>{0.0f, 0}}));
+  if (fxf_thread() < 4) FXF_PLACE(scratch4, 4 + fxf_thread(), (state4{0.0f}));
   FXF_EXCHANGE(exchange);
   fxf_open_exchange<1>(exchange);
   for (int turn = 0; turn < turns; ++turn) {
@@ -88,7 +85,7 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
     }
     fxf_await_fetches<1>();
     float acc1 = -(FXF_INF_F);
-    fxf_sum<float> acc4 = fxf_sum<float>{0.0f, 0};
+    float acc4 = 0.0f;
     float row1;
     {
       const int row = ((int)turn * teams + team) * 1 + fxf_thread() / 128;
@@ -120,8 +117,8 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
       const int here = live ? row : 0;
       const int i0 = here;
       const int slot = (turn + 2) % 4;
-      const auto acc4 = fxf_fold_posted<4>(scratch4, join4, (turn + 1) % 2);
-      const float v4 = (float)(fxf_total(acc4));  // sum
+      const auto acc4 = fxf_fold_posted<4>(scratch4, fold4, (turn + 1) % 2);
+      const float v4 = (float)(acc4);  // sum
       const float v1 = past1[0];
       FXF_UNROLL
       for (int k = 0; k < 2; ++k) {
@@ -138,9 +135,7 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
             const float v5 = v3 / v4;  // div
             const float v6 = fxf_get(x6[k], e);
             const float v7 = v5 * v6;  // mul
-            float one8 = 0.0f;
-            one8 = one8 + (v5);
-            column8[k * 4 + e] = join8(column8[k * 4 + e], fxf_sum<float>{one8, 0});
+            column8[k * 4 + e].lost = column8[k * 4 + e].lost + (v5);
             y0[e] = v7;
           }
           fxf_store(out0 + i0 * out0_stride0 + i1, y0);
@@ -156,14 +151,14 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
       const auto acc1 = fxf_fold_posted<4>(scratch1, fold1, (turn + 1) % 2);
       const float v1 = (float)(acc1);  // amax
       row1 = v1;
+      float part4[4];
+      FXF_UNROLL for (int e = 0; e < 4; ++e) part4[e] = 0.0f;
       FXF_UNROLL
       for (int k = 0; k < 2; ++k) {
         const int at = (k * 128 + lane) * 4;
         if (live && at < length) {
           const int i1 = at;
           const auto x0 = fxf_fetched<fxf_pack<float, 4>>(ring0 + ((slot * 2 + k) * 128 + fxf_thread()) * 16);
-          float part4[4];
-          FXF_UNROLL for (int e = 0; e < 4; ++e) part4[e] = 0.0f;
           FXF_UNROLL
           for (int e = 0; e < 4; ++e) {
             const float v0 = fxf_get(x0, e);
@@ -171,24 +166,27 @@ FXF_KERNEL(128, 8) fxfuser_normalization_001dd11e(const FXF_PARAM Params p) {
             const float v3 = fxf_exp(v2);  // exp
             part4[e] = part4[e] + (v3);
           }
-          acc4 = join4(acc4, fxf_sum<float>{fxf_fold_parts<4>(part4, fold4), 0});
         }
       }
+      acc4 = fxf_fold_parts<4>(part4, fold4);
     }
     fxf_post_to_peers<1, 4>(acc1, scratch1, exchange, fold1, turn % 2, 0);
-    fxf_post_to_peers<1, 4>(acc4, scratch4, exchange, join4, turn % 2, 0);
+    fxf_post_to_peers<1, 4>(acc4, scratch4, exchange, fold4, turn % 2, 0);
     past1[0] = row1;
+    if (turn % 4 == 4 - 1) {
+      FXF_UNROLL for (int c = 0; c < 8; ++c) column8[c] = fxf_settle(column8[c]);
+    }
   }
   const int partial = (int)team * 1 + fxf_thread() / 128;
   FXF_UNROLL
   for (int c = 0; c < 8; ++c) {
     const int at = (c / 4 * 128 + lane) * 4 + c % 4;
     if (at < length) {
-      fxf_put_partial((float*)(workspace + columns8) + partial * length + at, fxf_total(column8[c]));
+      fxf_put_partial((float*)(workspace + columns8) + partial * length + at, column8[c].value + column8[c].lost);
     }
   }
 }
-FXF_KERNEL(512) fxfuser_normalization_001dd11e_columns(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_normalization_98190d3b_columns(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];

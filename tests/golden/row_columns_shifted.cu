@@ -4,7 +4,7 @@ struct Params {
   long long n[12];
 };
 
-FXF_KERNEL(128, 4) fxfuser_normalization_43690fe6(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 4) fxfuser_normalization_14ff157b(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out1 = (fxf_bfloat16*)p.ptr[2];
@@ -152,11 +152,11 @@ FXF_KERNEL(128, 4) fxfuser_normalization_43690fe6(const FXF_PARAM Params p) {
   for (int c = 0; c < 40; ++c) {
     const int at = (c / 8 * 32 + lane) * 8 + c % 8 - shift;
     if (fxf_inside(at, length)) {
-      fxf_put_partial((float*)(workspace + columns8) + partial * length + at, (column8[c]));
+      fxf_put_partial((float*)(workspace + columns8) + partial * length + at, column8[c]);
     }
   }
 }
-FXF_KERNEL(512) fxfuser_normalization_43690fe6_columns(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_normalization_14ff157b_columns(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out1 = (fxf_bfloat16*)p.ptr[2];

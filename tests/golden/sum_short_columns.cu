@@ -4,7 +4,7 @@ struct Params {
   long long n[6];
 };
 
-FXF_KERNEL(256, 2) fxfuser_reduction_891ff03a(const FXF_PARAM Params p) {
+FXF_KERNEL(256, 2) fxfuser_reduction_1f0dd95f(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];
@@ -110,7 +110,7 @@ FXF_KERNEL(256, 2) fxfuser_reduction_891ff03a(const FXF_PARAM Params p) {
     fxf_put_partial((fxf_sum<float>*)(workspace + partial3) + cell, fxf_fold_column<16>(scratch3, i1, 7, join3));
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_891ff03a_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_1f0dd95f_finish(const FXF_PARAM Params p) {
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];
@@ -121,8 +121,8 @@ FXF_KERNEL(256) fxfuser_reduction_891ff03a_finish(const FXF_PARAM Params p) {
   const int partial3 = (int)p.n[3];
   const int rows = (int)p.n[4];
   const int reduced_count = (int)p.n[5];
-  const int lane = fxf_thread() % 32;
-  const int row = (int)fxf_block() * 8 + fxf_thread() / 32;
+  const int lane = fxf_thread() % 64;
+  const int row = (int)fxf_block() * 4 + fxf_thread() / 64;
   const bool live = row < rows;
   const int here = live ? row : 0;
   const int i1 = here;
@@ -131,15 +131,19 @@ FXF_KERNEL(256) fxfuser_reduction_891ff03a_finish(const FXF_PARAM Params p) {
   fxf_sum<float> acc3 = fxf_sum<float>{0.0f, 0};
   fxf_sum<float> part3[4];
   FXF_UNROLL for (int u = 0; u < 4; ++u) part3[u] = acc3;
-  for (int first = lane; live && first < split; first += 128) {
+  for (int first = lane; live && first < split; first += 256) {
     FXF_UNROLL
     for (int u = 0; u < 4; ++u) {
-      const int slab = first + u * 32;
+      const int slab = first + u * 64;
       if (slab < split) part3[u] = join3(part3[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial3) + row * split + slab));
     }
   }
   acc3 = fxf_fold_parts<4>(part3, join3);
-  acc3 = fxf_fold_lanes<32>(acc3, join3);
+  typedef fxf_sum<float> state3;
+  FXF_SHARED(state3, scratch3, 8);
+  fxf_post_warp(acc3, scratch3, join3);
+  fxf_barrier();
+  acc3 = fxf_fold_warps<64>(acc3, scratch3, join3);
   const float v3 = (float)(fxf_total(acc3));
   if (live && lane == 0) {
     fxf_put(out0, i1, v3);

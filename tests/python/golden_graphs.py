@@ -25,6 +25,7 @@ GRAPHS: dict[str, Graph] = {
     "layer_norm_residual": (lambda x, r, w, b: F.layer_norm(x + r, (768,), w, b), (_t(512, 768), _t(512, 768), _t(768), _t(768))),
     "row_columns": (lambda x, w: (torch.softmax(x, -1) * w, torch.softmax(x, -1).sum(0)), (_t(8192, 1024), _t(1024))),
     "softmax_long": (lambda x: torch.softmax(x, -1), (_t(4096, 40000),)),
+    "rms_norm_long": (lambda x, w: x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * w, (_t(4096, 40000), _t(40000))),
     "softmax_columns": (lambda x: torch.softmax(x, 0), (_t(300, 512),)),
     "softmax_shifted": (lambda x, w: torch.softmax(x, -1) * w, (_t(4096, 4095, dtype=torch.bfloat16), _t(4095, dtype=torch.bfloat16))),
     "row_columns_shifted": (lambda x: (torch.softmax(x, -1), torch.softmax(x, -1).sum(0)), (_t(8192, 1025, dtype=torch.bfloat16),)),

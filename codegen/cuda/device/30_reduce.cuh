@@ -25,6 +25,14 @@ FXF_INLINE T fxf_total(fxf_sum<T> sum) {
   return fxf_isfinite(sum.lost) ? sum.value + sum.lost : sum.value;
 }
 
+// A sum that gathers: its next few values go to what was lost, as they come, until the pair is settled.
+template <class T>
+FXF_INLINE fxf_sum<T> fxf_settle(fxf_sum<T> sum) {
+  const T value = sum.value + sum.lost;
+  const T other = value - sum.value;
+  return fxf_sum<T>{value, fxf_isfinite(value) ? (sum.value - (value - other)) + (sum.lost - other) : (T)0};
+}
+
 // Over groups of `Lanes` neighbouring lanes of a warp, a power of two: all lanes get the result.
 template <int Lanes, class A, class Fold>
 FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {

@@ -56,9 +56,9 @@ Fusion column_sum(std::int64_t rows, std::int64_t columns, DType dtype = DType::
 }
 
 /// (x - sum(x)) / sum((x - sum(x))^2) * w: two rounds, a weight, full and row outputs.
-Fusion normalise(std::int64_t rows, std::int64_t columns, DType dtype = DType::BFloat16) {
+Fusion normalise(std::int64_t rows, std::int64_t columns, DType dtype = DType::BFloat16, bool weighted = true) {
   HandFusion f({{rows}, {columns, true}});
-  const auto x = f.load({columns, 1}, 0, dtype), w = f.load({0, 1}, 0, dtype);
+  const auto x = f.load({columns, 1}, 0, dtype), w = weighted ? f.load({0, 1}, 0, dtype) : x;
   const auto mean = f.reduce(x), centered = f.compute({x, mean});
   const auto variance = f.reduce(f.compute({centered, centered}));
   f.store(f.compute({centered, variance, w}), {columns, 1}, dtype);
@@ -194,6 +194,31 @@ TEST_CASE("normalization: rows go from a warp to a block to several passes", "[s
   CHECK(schedule_of(normalise(2048, 131072), ArchInfo::generic(80)).tier == Tier::MultiPass);
 }
 
+TEST_CASE("normalization: long rows without weights refill the shared memory of small blocks", "[schedule]") {
+  const auto plain = [](std::int64_t rows, std::int64_t columns, DType dtype = DType::Float32) { return schedule_of(normalise(rows, columns, dtype, false)); };
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{4096, 32768}, {1024, 131072}, {4, 131072}, {64, 401408}}) {
+    const Schedule s = plain(rows, columns);
+    CAPTURE(codegen::to_string(s));
+    CHECK(s.tier == Tier::Cluster);
+    CHECK(s.refills());
+    CHECK(s.teams * s.cluster <= s.min_blocks * kH200.sm_count);  // all resident
+    CHECK(s.teams <= rows);
+  }
+  CHECK(plain(1024, 131072).min_blocks == 4);
+  CHECK(plain(8192, 8192).tier == Tier::Block);
+  CHECK(plain(8192, 32768, DType::BFloat16).tier == Tier::Block);
+  CHECK_FALSE(schedule_of(normalise(4096, 32768, DType::Float32)).refills());  // a weight stays in registers
+  CHECK(schedule_of(normalise(4096, 32768, DType::Float32)).tier == Tier::Cluster);
+}
+
+TEST_CASE("normalization: a few rows are shared by more threads than a warp", "[schedule]") {
+  CHECK(schedule_of(normalise(1024, 1024, DType::Float32)).tier == Tier::Block);
+  CHECK(schedule_of(normalise(65536, 1024, DType::Float32)).tier == Tier::Warp);
+  CHECK(schedule_of(normalise(16, 64, DType::Float32)).tier == Tier::Warp);
+  CHECK(schedule_of(row_sum(1024, 1024, DType::Float32)).threads_per_row == 128);
+  CHECK(schedule_of(row_sum(65536, 1024, DType::Float32)).threads_per_row == 32);
+}
+
 TEST_CASE("normalization: toy tensors reach every tier", "[schedule]") {
   const ArchInfo toy = ArchInfo::toy();
   CHECK(schedule_of(normalise(8, 32, DType::Float32), toy).tier == Tier::Warp);
@@ -263,10 +288,13 @@ TEST_CASE("rows and columns whose rows are not contiguous are refused by name", 
 TEST_CASE("transpose: inputs along another axis go through a tile", "[schedule]") {
   const Schedule s = schedule_of(transpose(16384, 16384));
   CHECK(s.kind == ScheduleKind::Transpose);
-  CHECK(s.tile == 32);
+  CHECK(s.tile == 64);
+  CHECK(s.tile_pack == 4);
+  CHECK(schedule_of(transpose(1024, 1024)).tile == 32);  // too few large ones for every SM
   CHECK(s.tile_axis == 0);
   CHECK(s.transposed_inputs == std::vector<std::uint32_t>{0});
   CHECK(s.vector_input == std::vector<bool>{false, true});
+  CHECK(schedule_of(transpose(16385, 16384)).tile_pack == 1);
   CHECK(schedule_of(transpose(16384, 16384, DType::BFloat16)).tile == 64);
   CHECK(schedule_of(transpose(16384, 8)).kind == ScheduleKind::Pointwise);
 }

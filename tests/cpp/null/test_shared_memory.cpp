@@ -55,7 +55,7 @@ std::int64_t declared_bytes(const std::string& text) {
 
 void check_fits(const Fusion& fusion, const ArchInfo& arch, int& rings) {
   const codegen::Selected selected = codegen::select_schedule(fusion, arch, {});
-  if (!selected.schedule.has_value() || selected.schedule->stages < 2) return;
+  if (!selected.schedule.has_value() || selected.schedule->stages == 0) return;
   const codegen::KernelSource source = codegen::emit(fusion, *selected.schedule, arch);
   CAPTURE(arch.name, codegen::to_string(*selected.schedule));
   ++rings;
@@ -65,6 +65,7 @@ void check_fits(const Fusion& fusion, const ArchInfo& arch, int& rings) {
     REQUIRE(begin != std::string::npos);
     const std::string entry = source.text.substr(begin, source.text.find("FXF_KERNEL", begin) - begin);
     CHECK(static_cast<std::int64_t>(launch.shared_bytes) + declared_bytes(entry) + kBarriers <= arch.shared_per_block);
+    if (selected.schedule->refills()) CHECK((static_cast<std::int64_t>(launch.shared_bytes) + declared_bytes(entry) + kBarriers) * selected.schedule->min_blocks <= arch.shared_per_sm);
   }
 }
 
