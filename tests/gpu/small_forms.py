@@ -28,6 +28,8 @@ def main() -> None:
         (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (4096, 200)),
         (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (4096, 1024)),
         (lambda a: (torch.softmax(a, -1), torch.softmax(a, -1).sum(0)), (300, 40000)),
+        (lambda a: F.layer_norm(a, (40000,), a[0], a[1]), (40, 40000)),
+        (lambda a: torch.ops.aten._native_batch_norm_legit.no_stats(a, None, None, True, 0.1, 1e-5)[0].relu(), (11, 20, 60, 51)),
         (lambda a: F.layer_norm(a, (768,)), (9, 768)),
         (lambda a: a.sum(-1), (3, 100)),
         (lambda a: a.sum(), (1 << 17,)),
@@ -38,6 +40,7 @@ def main() -> None:
         (lambda a: torch.softmax(a, 0), (60, 33)),
         (lambda a: torch.var_mean(a, 1), (4, 60, 9)),
         (lambda a: (a.t() * 2).contiguous(), (65, 130)),
+        (lambda a: (a.t() * 2).contiguous(), (72, 136)),
         (lambda a: a.permute(0, 2, 1) + a.permute(0, 2, 1).contiguous(), (2, 33, 40)),
         (lambda a: F.embedding(index, a) * 2, (6, 24)),
         (lambda a: torch.cat([a, a * 2], 1) + 1, (3, 5)),
@@ -53,9 +56,9 @@ def main() -> None:
             assert fxfuser.stats()["launches"]["cuda"] > before
             schedules = [kernel["schedule"] for kernel in fxfuser.explain(gm, x).data["kernels"]]
             kinds |= {schedule.split(":")[0] for schedule in schedules}
-            tiers |= {tier for schedule in schedules for tier in ("warp", "block", "cluster", "multipass") if f"inner {tier}" in schedule}
+            tiers |= {tier for schedule in schedules for tier in ("warp", "block", "cluster", "multipass", "refilled", "stages") if f"inner {tier}" in schedule or f" {tier}," in schedule}
     assert kinds == {"pointwise", "reduction", "normalization", "transpose"}, kinds
-    assert tiers >= {"warp", "block", "multipass"} | ({"cluster"} if torch.cuda.get_device_capability() >= (9, 0) else set()), tiers
+    assert tiers >= {"warp", "block", "multipass"} | ({"cluster", "refilled", "stages"} if torch.cuda.get_device_capability() >= (9, 0) else set()), tiers
     print("forms run:", fxfuser.stats()["launches"]["cuda"])
 
 
