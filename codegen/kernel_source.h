@@ -28,6 +28,7 @@ struct LaunchConfig {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint32_t cluster = 1;
   std::uint32_t shared_bytes = 0;              // dynamic
+  bool begins_early = false;                   // CUDA: when all blocks of the launch before have begun, whose end it awaits itself
   std::int64_t work_items = 0;                 // host: kernel covers [0, work_items)
   std::int64_t grain = 1;                      // host: smallest range for a thread
 };

@@ -145,13 +145,18 @@ void Driver::launch(DriverFunction function, const DriverLaunch& config, DriverS
   launch.blockDimX = config.block[0], launch.blockDimY = config.block[1], launch.blockDimZ = config.block[2];
   launch.sharedMemBytes = config.shared_bytes;
   launch.hStream = static_cast<CUstream>(stream);
-  CUlaunchAttribute cluster{};
+  CUlaunchAttribute attributes[2] = {};
+  launch.attrs = attributes;
   if (config.cluster > 1) {
+    CUlaunchAttribute& cluster = attributes[launch.numAttrs++];
     cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     cluster.value.clusterDim.x = config.cluster;
     cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
-    launch.attrs = &cluster;
-    launch.numAttrs = 1;
+  }
+  if (config.begins_early) {
+    CUlaunchAttribute& early = attributes[launch.numAttrs++];
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
   }
   void* arguments[] = {params};
   check(table().launch(&launch, static_cast<CUfunction>(function), arguments, nullptr), "cuLaunchKernelEx");

@@ -18,6 +18,7 @@ struct DriverLaunch {
   unsigned block[3];
   unsigned cluster;
   unsigned shared_bytes;
+  bool begins_early;  // may begin while the launch before it on the stream runs (programmatic dependent launch, sm_90)
 };
 
 struct DeviceFacts {

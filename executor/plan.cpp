@@ -95,7 +95,7 @@ void start_kernel(const LaunchStep& step, const Slots& slots, void* params) {
   for (std::size_t i = 0; i < step.launches.size(); ++i) {
     const codegen::LaunchConfig& config = step.launches[i];
     if (config.grid[0] == 0) continue;
-    const DriverLaunch launch{{config.grid[0], config.grid[1], config.grid[2]}, {config.block[0], config.block[1], config.block[2]}, config.cluster, config.shared_bytes};
+    const DriverLaunch launch{{config.grid[0], config.grid[1], config.grid[2]}, {config.block[0], config.block[1], config.block[2]}, config.cluster, config.shared_bytes, config.begins_early};
     Driver::launch(step.entries[i], launch, stream.native_handle(), params);
   }
 }

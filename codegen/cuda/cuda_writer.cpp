@@ -265,6 +265,8 @@ void CudaWriter::close_entry(KernelSource& source, const std::string& suffix, st
   SourceWriter head;
   const std::string bounds = suffix.empty() && schedule.min_blocks > 0 ? fmt::format("{}, {}", threads, schedule.min_blocks) : fmt::to_string(threads);
   head.begin(fmt::format("FXF_KERNEL({}) {}{}(const FXF_PARAM Params p)", bounds, kEntryName, suffix));
+  if (!suffix.empty()) head.line("fxf_await_previous();");
+  else if (schedule.split > 1 || schedule.slabs > 0) head.line("fxf_let_next_begin();");
   params.declare(head);
   for (std::uint32_t id : random_) head.linef("fxf_random words{};", id);
   random_.clear();

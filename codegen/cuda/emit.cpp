@@ -19,7 +19,7 @@ std::string_view cuda_prelude() {
 }
 std::string_view cuda_library() { return embedded::cuda_library(); }
 
-KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const ArchInfo&) {
+KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const ArchInfo& arch) {
   const bool reduces = schedule.kind == ScheduleKind::Reduction || schedule.kind == ScheduleKind::Normalization;
   const bool split = reduces && schedule.split > 1;
   CudaWriter writer(fusion, schedule, split || schedule.slabs > 0);
@@ -40,6 +40,7 @@ KernelSource emit_cuda(const Fusion& fusion, const Schedule& schedule, const Arc
     source.workspace_bytes = column_bytes(writer);
     emit_cuda_column_finish(writer, source);
   }
+  for (std::size_t i = 1; i < source.launches.size(); ++i) source.launches[i].begins_early = arch.sm >= 90;
   complete_source(source, writer.params, fusion, schedule);
   return source;
 }

@@ -4,7 +4,8 @@ struct Params {
   long long n[10];
 };
 
-FXF_KERNEL(128, 8) fxfuser_normalization_98190d3b(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 8) fxfuser_normalization_43eb9bc7(const FXF_PARAM Params p) {
+  fxf_let_next_begin();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];
@@ -186,7 +187,8 @@ FXF_KERNEL(128, 8) fxfuser_normalization_98190d3b(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(512) fxfuser_normalization_98190d3b_columns(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_normalization_43eb9bc7_columns(const FXF_PARAM Params p) {
+  fxf_await_previous();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   const float* __restrict__ in1 = (const float*)p.ptr[1];
   float* __restrict__ out0 = (float*)p.ptr[2];

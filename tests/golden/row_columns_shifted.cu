@@ -4,7 +4,8 @@ struct Params {
   long long n[12];
 };
 
-FXF_KERNEL(128, 4) fxfuser_normalization_14ff157b(const FXF_PARAM Params p) {
+FXF_KERNEL(128, 4) fxfuser_normalization_5bcb0e04(const FXF_PARAM Params p) {
+  fxf_let_next_begin();
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out1 = (fxf_bfloat16*)p.ptr[2];
@@ -156,7 +157,8 @@ FXF_KERNEL(128, 4) fxfuser_normalization_14ff157b(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(512) fxfuser_normalization_14ff157b_columns(const FXF_PARAM Params p) {
+FXF_KERNEL(512) fxfuser_normalization_5bcb0e04_columns(const FXF_PARAM Params p) {
+  fxf_await_previous();
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out1 = (fxf_bfloat16*)p.ptr[2];

@@ -4,7 +4,8 @@ struct Params {
   long long n[8];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_8ed9e1bc(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_23dcbe8a(const FXF_PARAM Params p) {
+  fxf_let_next_begin();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -86,7 +87,8 @@ FXF_KERNEL(256) fxfuser_reduction_8ed9e1bc(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_8ed9e1bc_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_23dcbe8a_finish(const FXF_PARAM Params p) {
+  fxf_await_previous();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -163,7 +165,8 @@ struct Params {
   long long n[8];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_77fa157e(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_4a9b9bea(const FXF_PARAM Params p) {
+  fxf_let_next_begin();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -246,7 +249,8 @@ FXF_KERNEL(256) fxfuser_reduction_77fa157e(const FXF_PARAM Params p) {
     }
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_77fa157e_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_4a9b9bea_finish(const FXF_PARAM Params p) {
+  fxf_await_previous();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];

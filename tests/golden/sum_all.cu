@@ -4,7 +4,8 @@ struct Params {
   long long n[5];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_9440e295(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_006eec49(const FXF_PARAM Params p) {
+  fxf_let_next_begin();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];
@@ -42,7 +43,8 @@ FXF_KERNEL(256) fxfuser_reduction_9440e295(const FXF_PARAM Params p) {
   acc1 = fxf_fold_warps<256>(acc1, scratch1, join1);
   if (live && lane == 0) fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + row * split + slab, acc1);
 }
-FXF_KERNEL(256) fxfuser_reduction_9440e295_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_006eec49_finish(const FXF_PARAM Params p) {
+  fxf_await_previous();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   char* workspace = (char*)p.ptr[2];

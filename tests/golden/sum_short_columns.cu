@@ -4,7 +4,8 @@ struct Params {
   long long n[6];
 };
 
-FXF_KERNEL(256, 2) fxfuser_reduction_1f0dd95f(const FXF_PARAM Params p) {
+FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
+  fxf_let_next_begin();
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];
@@ -110,7 +111,8 @@ FXF_KERNEL(256, 2) fxfuser_reduction_1f0dd95f(const FXF_PARAM Params p) {
     fxf_put_partial((fxf_sum<float>*)(workspace + partial3) + cell, fxf_fold_column<16>(scratch3, i1, 7, join3));
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_1f0dd95f_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_40f9502c_finish(const FXF_PARAM Params p) {
+  fxf_await_previous();
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
   fxf_bfloat16* __restrict__ out0 = (fxf_bfloat16*)p.ptr[2];

@@ -85,6 +85,18 @@ FXF_INLINE T fxf_shuffle(T value, int mask) {
   return words.value;
 }
 
+// The second of two launches may begin when all blocks of the first have (PTX ISA, griddepcontrol), and awaits what they write.
+FXF_INLINE void fxf_let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+FXF_INLINE void fxf_await_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // The blocks of a cluster are peers. They exchange values in rounds that take turns at two banks of shared memory: a block expects so
 // many bytes in a round, each peer posts its own, and who awaits the round has them. A post waits for nothing else that its block has
 // written (PTX ISA, st.async and mbarrier). No block posts a round before it has awaited the one before. A block alone has no posts:

@@ -33,6 +33,8 @@ FXF_INLINE void fxf_barrier() {
   fxf_emu::arrive();
   fxf_emu::await();
 }
+FXF_INLINE void fxf_let_next_begin() {}  // launches run one after the other
+FXF_INLINE void fxf_await_previous() {}
 template <int Peers>
 FXF_INLINE void fxf_open_exchange(fxf_emu::Exchange& exchange) { exchange.open(Peers); }
 template <int Peers>
