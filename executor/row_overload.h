@@ -24,4 +24,7 @@ struct RowOverload {
 /// target gives. nullopt where there is none.
 std::optional<RowOverload> row_overload(const ir::OpRow& row, const ir::OpTarget& form);
 
+/// Throws Error(Value) naming the row, and the overloads that there are, when its `fallback` is no operator of the dispatcher.
+void check_fallbacks(const ir::OpTable& table);
+
 }  // namespace fxfuser::executor

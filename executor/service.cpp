@@ -10,6 +10,7 @@
 #include "executor/driver_api.h"
 #include "executor/interface/entry.h"
 #include "executor/program.h"
+#include "executor/row_overload.h"
 #include "executor/table_ops.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/text.h"
@@ -90,7 +91,8 @@ class ServiceImpl final : public Service {
   void register_rows(std::string_view json) override {
     // What can be refused is refused before anything changes.
     const ir::OpTable rows = ir::OpTable::from_json(json, "registered row");
-    session_.capability.validate(rows);
+    session_.capability.validate(rows, &session_.ops);
+    check_fallbacks(rows);
     std::vector<TableOp> fresh = make_table_ops(rows);
     session_.ops.add_json(json, "registered row");
     define_table_ops(std::move(fresh));

@@ -155,14 +155,17 @@ class FieldReader {
 
 /// The rows of a document: {"rows": [...]}, a list, or one row.
 std::vector<Json> rows_of(const Json& document, std::string_view source) {
-  if (document.is_array()) return document.get<std::vector<Json>>();
+  if (document.is_array()) {
+    FXF_CHECK(!document.empty(), Value, "{}: no rows; expected one row or a list of them", source);
+    return document.get<std::vector<Json>>();
+  }
   FXF_CHECK(document.is_object(), Value, "{}: expected an object or a list of rows", source);
   if (!document.contains("rows")) return {document};
   for (const auto& [key, value] : document.items()) {
     FXF_CHECK(key == "rows" || key == "$schema" || key == "comment", Value, "{}: unknown key '{}'", source, key);
   }
   FXF_CHECK(document["rows"].is_array(), Value, "{}: key 'rows' must be a list", source);
-  return document["rows"].get<std::vector<Json>>();
+  return rows_of(document["rows"], source);
 }
 
 }  // namespace
