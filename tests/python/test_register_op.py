@@ -13,7 +13,6 @@ import torch
 from fxfuser import execute, register_op
 from torch.fx.experimental.proxy_tensor import make_fx
 
-
 Launches = Callable[[], int]
 
 

@@ -33,6 +33,10 @@ class RunsOriginal(Exception):
     """The module can only run as itself; the text says why."""
 
 
+class LacksConstant(RunsOriginal):
+    """An attribute that the graph reads is not there now; it may be at the next call."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Stands for a node's value inside the stored arguments of a callable step."""
@@ -155,7 +159,7 @@ class _Importer:
         for name in parents:
             children = module.__dict__.get("_modules", {})
             if name not in children:
-                raise RunsOriginal(f"the constant {path} has an owner that is no submodule")
+                raise LacksConstant(f"the constant {path} has an owner that is no submodule")
             if (id(children), name) not in self._seen_owners:
                 self._seen_owners.add((id(children), name))
                 self.owners.append((children, name, children[name]))
@@ -164,19 +168,20 @@ class _Importer:
             store = module.__dict__ if kind is None else module.__dict__.get(kind, {})
             if leaf in store:
                 value = store[leaf]
+                owner = None if kind is None and module is self.gm else store
                 if not isinstance(value, torch.Tensor):
                     self.objects[node] = value
-                    return
-                own = kind is None and module is self.gm
-                if self.builder.add_constant(node, path, value):
-                    self.constants.append((None if own else store, leaf))
+                    self.owners.append((owner, leaf, value))
+                elif self.builder.add_constant(node, path, value):
+                    self.constants.append((owner, leaf))
                 return
         children = module.__dict__.get("_modules", {})
         if leaf in children:
             self.objects[node] = children[leaf]
+            self.owners.append((children, leaf, children[leaf]))
             self.called.extend(children[leaf].modules())
             return
-        raise RunsOriginal(f"the constant {path} is no parameter, buffer or attribute")
+        raise LacksConstant(f"the constant {path} is no parameter, buffer or attribute")
 
     def _call_function(self, node: Node) -> None:
         target = node.target
@@ -318,6 +323,8 @@ def attach(gm: Any) -> None:
         import_graph(gm)
     except NeedsLowering as error:
         _C.attach_slow(gm, lowering.road(str(error)))
+    except LacksConstant as error:
+        _C.attach_slow(gm, lowering.original(str(error), lasting=False))
     except RunsOriginal as error:
         _C.attach_slow(gm, lowering.original(str(error)))
 

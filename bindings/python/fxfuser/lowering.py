@@ -27,10 +27,12 @@ _told: weakref.WeakKeyDictionary[torch.fx.GraphModule, set[str]] = weakref.WeakK
 HOOKS = "the module has hooks, or a forward of its own instance"
 
 
-def original(reason: str) -> Road:
-    """A road that runs the module itself and says so once."""
+def original(reason: str, lasting: bool = True) -> Road:
+    """A road that runs the module itself and says so once; one that is not ``lasting`` is asked for again at the next call."""
 
     def run(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], executor: str, parameters: Any) -> Any:
+        if not lasting:
+            _C.drop_handle(gm)
         return run_itself(gm, args, kwargs, executor == "strictly_nvfuser", reason)
 
     return run
