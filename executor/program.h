@@ -61,7 +61,6 @@ class ProgramImpl final : public Program {
   template <typename Work>
   auto settled(Slots& slots, const RunCounters& counters, Work&& work) const;
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
-  bool forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const;
   /// Every node by itself, through ATen.
   Plan run_plain(Slots& slots, RunCounters& counters, bool keep_all = false) const;
   /// Runs everything through ATen and records the metas of all values.
@@ -78,8 +77,9 @@ class ProgramImpl final : public Program {
   /// A line for the log, and advice when there have been several of a kind. `before`: the key of the plan used before.
   void tell_miss(const std::string& miss, const std::optional<PlanKey>& before, const Call& call);
   std::vector<std::string> input_names() const;
-  /// The graph with these metas for its inputs and constants (none: the forecast), moved to a target ("": where it is).
-  ir::Graph with_metas(const std::vector<ir::TensorMeta>& metas, std::string_view target) const;
+  /// The graph as a call with these inputs and constants would find it (none: the forecast), moved to a target ("": where it is),
+  /// and the class of such calls (null: none ran).
+  std::pair<ir::Graph, std::shared_ptr<Class>> described(const std::vector<ir::TensorMeta>& metas, std::string_view target);
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;

@@ -1,9 +1,10 @@
 // The report as JSON: what explain says, from verdicts and group plans; nothing is run.
 
-#include <chrono>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "executor/forecast.h"
 #include "executor/plan_graph.h"
 #include "executor/program.h"
 #include "partitioner/ir/error.h"
@@ -31,13 +32,13 @@ void move_to(ir::Graph& graph, std::string_view target) {
   }
 }
 
-ir::Graph placed(ir::Graph graph, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+InputMetas of_tensors(const ir::Graph& graph, const std::vector<ir::TensorMeta>& metas) {
+  InputMetas out(metas.size());
   for (std::size_t i = 0; i < metas.size(); ++i) {
     const ir::ValueId value = i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value;
-    if (graph.values[value].kind == ir::ValueKind::Tensor) graph.values[value].meta = metas[i];
+    if (graph.value(value).kind == ir::ValueKind::Tensor) out[i] = metas[i];
   }
-  move_to(graph, target);
-  return graph;
+  return out;
 }
 
 struct Kernels {
@@ -48,16 +49,22 @@ struct Kernels {
 
 }  // namespace
 
-ir::Graph ProgramImpl::with_metas(const std::vector<ir::TensorMeta>& metas, std::string_view target) const { return placed(graph_, metas, target); }
-
-std::string ProgramImpl::explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+std::pair<ir::Graph, std::shared_ptr<ProgramImpl::Class>> ProgramImpl::described(const std::vector<ir::TensorMeta>& metas, std::string_view target) {
   std::shared_ptr<Class> held;
-  {
+  const InputMetas inputs = of_tensors(graph_, metas);
+  if (target.empty() && !metas.empty()) {
     // A class that was run already knows the true metas of this program's values.
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!classes_.empty() && target.empty() && !metas.empty()) held = classes_.front().second;
+    const auto fitting = std::find_if(classes_.begin(), classes_.end(), [&](const auto& known) { return forecast_fits(known.second->lowered->graph, inputs); });
+    if (fitting != classes_.end()) held = fitting->second;
   }
-  ir::Graph graph = placed(held != nullptr ? held->lowered->graph : graph_, metas, target);
+  ir::Graph graph = with_inputs(held != nullptr ? held->lowered->graph : graph_, inputs);
+  move_to(graph, target);
+  return {std::move(graph), held};
+}
+
+std::string ProgramImpl::explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+  auto [graph, held] = described(metas, target);
   Options quiet = options;
   quiet.dump.clear();  // the report says it all
   const LoweredGraph lowered = lower(session_, std::move(graph), quiet);
