@@ -260,13 +260,14 @@ RunResult ProgramImpl::run_call(Call& call, HostLock* lock) {
   const Unlocked unlocked(brief ? nullptr : lock);
   if (session_.recording) call.counters.kernels = &call.names;
   std::string miss;
+  std::optional<PlanKey> before;
   if (plan != nullptr) {
     miss = run_plan(*plan, call);
   } else {
-    const std::optional<PlanKey> before = session_.log != nullptr ? plans_.latest() : std::nullopt;
+    before = plans_.latest();
     miss = run_miss(call, result);
-    if (session_.log != nullptr) tell_miss(miss, before, call);
   }
+  if (!miss.empty()) note_miss({plan == nullptr && !before ? "first call" : miss, std::move(before), {{call.signature.begin(), call.signature.end()}, options}});
   session_.count_call(miss);
   session_.count_steps({call.counters.launches_cuda, call.counters.launches_host, call.counters.aten_steps, call.counters.view_steps, call.counters.missing_kernels, call.counters.graph_replays}, call.counters.kernels);
   return result;

@@ -91,6 +91,9 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
       for (ir::NodeId id : partition.nodes) {
         if (members.count(lowered.graph.node(id).name) > 0) kernels.of_node[id] = source.name;
       }
+      // A target that is not here has no compiler to ask.
+      const auto origin = session_.target_problem(source.target).empty() ? session_.kernels.origin(source, session_.arch(partition.device).sm) : std::nullopt;
+      const bool compiled = origin && origin->folder.empty();
       kernels.list.push_back({{"name", source.name},
                               {"kind", codegen::name(segment.schedule.kind)},
                               {"target", source.target == codegen::Target::Cuda ? "cuda" : "host"},
@@ -99,6 +102,8 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
                               {"node_names", members},
                               {"bytes", source.bytes},
                               {"slots_per_element", source.slots_per_element},
+                              {"compile_seconds", compiled ? Json(origin->seconds) : Json()},
+                              {"loaded_from", origin && !compiled ? Json(origin->folder) : Json()},
                               {"schedule", codegen::to_string(segment.schedule)},
                               {"source", source.text}});
       distinct.insert(source.name);
@@ -158,7 +163,19 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
     const std::shared_ptr<PlanGraph> graph_of_last = last_graph_.lock();
     totals["cuda_graph"] = graph_of_last == nullptr ? "not called yet" : graph_of_last->note();
   }
-  return Json{{"totals", totals}, {"nodes", nodes}, {"partitions", partitions}, {"kernels", kernels.list}, {"edges", edges}}.dump();
+  std::optional<Miss> miss;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    miss = last_miss_;
+  }
+  Json planned_anew;  // null: no call, or plans took all of them
+  if (miss) {
+    const std::vector<KeyDifference> differing = differences(*miss);
+    Json fields = Json::array();
+    for (const KeyDifference& difference : differing) fields.push_back({{"field", difference.field}, {"text", difference.text}});
+    planned_anew = {{"text", text_of(*miss, differing)}, {"differences", fields}};
+  }
+  return Json{{"totals", totals}, {"nodes", nodes}, {"partitions", partitions}, {"kernels", kernels.list}, {"edges", edges}, {"planned_anew", planned_anew}}.dump();
 }
 
 }  // namespace fxfuser::executor
