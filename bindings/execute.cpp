@@ -160,6 +160,8 @@ std::shared_ptr<Handle> handle_of(PyObject* module) {
     py::module_::import("fxfuser.fx_import").attr("attach")(py::handle(module));
     handle = find_handle(module);
     FXF_ASSERT(handle != nullptr, "the module was not attached");
+  } else if (nodes_changed(*handle)) {
+    py::module_::import("fxfuser.fx_import").attr("tell_edit")(py::handle(module));
   }
   return handle;
 }

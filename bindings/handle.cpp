@@ -25,6 +25,13 @@ PyObject* graph_of(PyObject* module) {
   return dict != nullptr && *dict != nullptr ? PyDict_GetItem(*dict, name) : nullptr;
 }
 
+/// Borrowed; each edit makes a new number or takes another one.
+PyObject* node_count_of(PyObject* graph) {
+  static PyObject* const name = interned("_len");
+  PyObject** dict = graph == nullptr ? nullptr : _PyObject_GetDictPtr(graph);
+  return dict != nullptr && *dict != nullptr ? PyDict_GetItem(*dict, name) : nullptr;
+}
+
 PyObject* forward_of(PyObject* module) {
   static PyObject* const name = interned("forward");
   return _PyType_Lookup(Py_TYPE(module), name);
@@ -47,9 +54,17 @@ void attach_handle(py::handle module, Handle&& handle) {
   PyObject* key = module.ptr();
   handle.forward = py::reinterpret_borrow<py::object>(forward_of(key));
   handle.graph = graph_of(key);
+  handle.node_count = py::reinterpret_borrow<py::object>(node_count_of(handle.graph));
   handle.weak = py::weakref(module, py::cpp_function([key](py::handle) { handles().erase(key); }));
   auto fresh = std::make_shared<Handle>(std::move(handle));
   std::swap(handles()[key], fresh);  // the old one is destroyed after the map is whole again
+}
+
+bool nodes_changed(const Handle& handle) {
+  PyObject* const now = node_count_of(handle.graph);
+  if (now == handle.node_count.ptr()) return false;
+  handle.node_count = py::reinterpret_borrow<py::object>(now);
+  return true;
 }
 
 PyObject* constant_of(PyObject* module, const ConstantSource& source) {

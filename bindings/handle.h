@@ -43,6 +43,7 @@ struct Handle {
   std::shared_ptr<Program> program;  // null: every call takes the Python road (`slow`)
   py::object forward;                // the stamp: type(gm).forward ...
   PyObject* graph = nullptr;         // ... and gm.graph, by identity
+  mutable py::object node_count;     // gm.graph._len when the graph was last seen to be what it was: one that is edited has another
   py::object weak;                   // keeps the weak reference alive
   std::size_t placeholders = 0;
   std::string not_a_fusion;          // why the graph can't be one fusion whatever its nodes are; empty when it can
@@ -60,6 +61,8 @@ struct Handle {
 
 /// The handle of a module whose stamp still holds; null when there is none.
 std::shared_ptr<Handle> find_handle(PyObject* module);
+/// Has the graph more or fewer nodes than when it was last looked at? Changes inside nodes are not seen: nothing tells them for free.
+bool nodes_changed(const Handle& handle);
 /// Replaces the module's handle.
 void attach_handle(py::handle module, Handle&& handle);
 /// Are the submodules and objects that the import saw still where they were?

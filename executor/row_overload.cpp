@@ -55,6 +55,12 @@ c10::OperatorHandle find_operator(const std::string& target) {
   return *handle;
 }
 
+bool is_operator(const std::string& word) {
+  if (const auto name = operator_name(word); name && c10::Dispatcher::singleton().findSchema(*name).has_value()) return true;
+  const std::size_t dot = word.find('.');
+  return dot != std::string::npos && !overloads_of(word.substr(0, dot) + "::" + word.substr(dot + 1)).empty();
+}
+
 void check_fallbacks(const ir::OpTable& table) {
   for (const auto& row : table.rows()) {
     if (row->fallback.empty()) continue;

@@ -14,6 +14,9 @@ namespace fxfuser::executor {
 /// "aten.add.Tensor" in the dispatcher. Throws Error(Runtime) when there is no such operator.
 c10::OperatorHandle find_operator(const std::string& target);
 
+/// Has the dispatcher this overload ("aten.mm.default") or any of this op ("aten.mm")?
+bool is_operator(const std::string& word);
+
 struct RowOverload {
   c10::OperatorHandle op;
   std::string target;

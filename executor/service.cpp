@@ -67,6 +67,10 @@ class ServiceImpl final : public Service {
     for (const std::string& note : parsed.options.mode == Mode::Aten ? std::vector<std::string>{} : environment().notes) {
       if (session_.tell_once(note)) parsed.warnings.push_back(note);
     }
+    for (const std::string& word : parsed.options.skip_ops) {
+      if (session_.ops.is_named(word) || is_operator(word)) continue;
+      parsed.warnings.push_back(fmt::format("executor_parameters['skip_ops'] has '{}', which is no row and no target; python -m fxfuser ops lists rows and targets, such as relu and aten.relu.default", word));
+    }
     return parsed;
   }
   std::vector<OptionDoc> option_docs() override { return executor::option_docs(); }

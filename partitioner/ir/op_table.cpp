@@ -196,7 +196,10 @@ void OpTable::add_json(std::string_view text, std::string_view source) {
   }
   for (auto& row : fresh) {  // nothing below can refuse: a bad row leaves the table as it was
     by_name_.emplace(row->op, row.get());
-    for (const OpTarget& target : row->targets) by_target_.emplace(target.target, std::pair(row.get(), &target));
+    for (const OpTarget& target : row->targets) {
+      by_target_.emplace(target.target, std::pair(row.get(), &target));
+      packets_.insert(target.target.substr(0, target.target.rfind('.')));
+    }
     rows_.push_back(std::move(row));
   }
 }
@@ -210,6 +213,8 @@ std::pair<const OpRow*, const OpTarget*> OpTable::find_target(std::string_view t
   const auto it = by_target_.find(std::string(target));
   return it == by_target_.end() ? std::pair<const OpRow*, const OpTarget*>{} : it->second;
 }
+
+bool OpTable::is_named(std::string_view word) const { return find(word) != nullptr || find_target(word).first != nullptr || packets_.contains(word); }
 
 void OpTable::bind(Graph& graph) const {
   constexpr std::string_view kCanonical = "fxf.";

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -280,12 +281,23 @@ def _form(spec: Any) -> str:
     return "tree"
 
 
-def _is_edited(gm: torch.fx.GraphModule) -> bool:
+def is_edited(gm: torch.fx.GraphModule) -> bool:
     """True when the graph no longer says what the compiled code does (an edit without ``recompile()``)."""
     try:
         return bool(gm.graph.python_code("self").src.strip() != gm._code.strip())
     except Exception:  # a graph that no longer generates code was edited
         return True
+
+
+EDITED = "the graph was edited and not recompiled: the module still computes what it did before, call gm.recompile()"
+
+
+def tell_edit(gm: torch.fx.GraphModule) -> None:
+    """Says once a module that its graph has changed since the code that runs was made, where it has."""
+    from fxfuser import lowering
+
+    if is_edited(gm) and lowering.is_news(gm, EDITED):
+        warnings.warn(EDITED, UserWarning, stacklevel=2)
 
 
 def import_graph(gm: torch.fx.GraphModule) -> None:
@@ -295,7 +307,7 @@ def import_graph(gm: torch.fx.GraphModule) -> None:
         NeedsLowering: a target that only tracing can turn into dispatcher overloads.
         RunsOriginal: a form that neither road takes.
     """
-    if _is_edited(gm):
+    if is_edited(gm):
         raise RunsOriginal("the graph was edited and not recompiled: call gm.recompile()")
     importer = _Importer(gm)
     leaves, spec = importer.run()

@@ -187,7 +187,8 @@ def explain(
     try:
         if not _C.has_program(gm):  # else says why it has none
             fx_import.import_graph(gm)
-        return Report(json.loads(_C.program_explain(gm, executor, options, calls.example_leaves(gm, args, kwargs), target)))
+        notes = (fx_import.EDITED,) if fx_import.is_edited(gm) else ()
+        return Report(json.loads(_C.program_explain(gm, executor, options, calls.example_leaves(gm, args, kwargs), target)), notes)
     except fx_import.NeedsLowering as error:
         if not args and not kwargs:
             raise ValueError(f"this graph is lowered for its inputs ({error}): give explain the arguments too") from None
