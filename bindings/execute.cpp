@@ -17,6 +17,8 @@
 namespace fxfuser::bindings {
 namespace {
 
+py::object execute_call(const Call& call);
+
 py::object kwargs_of(const Call& call) { return call.kwargs.ptr() == nullptr ? py::object(py::dict()) : call.kwargs; }
 
 py::tuple tuple_of(PyObject* const* items, Py_ssize_t count) {
@@ -30,13 +32,6 @@ py::object run_original(const Call& call, PyObject* const* args, Py_ssize_t coun
   PyObject* result = PyObject_Call(call.module, arguments.ptr(), call.kwargs.ptr());
   if (result == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(result);
-}
-
-bool owners_hold(const Handle& handle) {
-  for (const OwnerCheck& check : handle.owners) {
-    if (PyDict_GetItem(check.owner.ptr(), check.key.ptr()) != check.expected) return false;
-  }
-  return true;
 }
 
 /// The flat results of a module: what the program computed, with the objects that are returned as they are between them.
@@ -110,6 +105,14 @@ class Gil final : public HostLock {
   PyThreadState* state_ = nullptr;
 };
 
+/// A constant is no longer where the import found it (a parameter that became a buffer): the module is read anew, once a call.
+py::object run_anew(const Call& call) {
+  drop_handle(call.module);
+  Call again = call;
+  again.read_anew = true;
+  return execute_call(again);
+}
+
 py::object run_program(const Call& call, const Handle& handle, const executor::Options& options, PyObject* const* leaves, Py_ssize_t count,
                        PyObject* const* args, Py_ssize_t arg_count) {
   c10::SmallVector<c10::IValue, 16> inputs(static_cast<std::size_t>(count) + handle.constants.size());
@@ -120,6 +123,7 @@ py::object run_program(const Call& call, const Handle& handle, const executor::O
   for (std::size_t i = 0; i < handle.constants.size(); ++i) {
     const ConstantSource& source = handle.constants[i];
     PyObject* object = constant_of(call.module, source);
+    if (object == nullptr && !call.read_anew) return run_anew(call);
     if (object == nullptr || !to_input(object, inputs[static_cast<std::size_t>(count) + i])) return run_for(object, call, options, args, arg_count);
   }
   std::shared_ptr<Program> program = handle.program;  // the module may die during the call
@@ -152,10 +156,12 @@ py::object slow_call(const Call& call, const Handle& handle, PyObject* const* ar
 
 std::shared_ptr<Handle> handle_of(PyObject* module) {
   std::shared_ptr<Handle> handle = find_handle(module);
-  if (handle == nullptr || !owners_hold(*handle)) {
+  if (handle == nullptr || !owners_hold(module, *handle)) {
     py::module_::import("fxfuser.fx_import").attr("attach")(py::handle(module));
     handle = find_handle(module);
     FXF_ASSERT(handle != nullptr, "the module was not attached");
+  } else if (nodes_changed(*handle)) {
+    py::module_::import("fxfuser.fx_import").attr("tell_edit")(py::handle(module));
   }
   return handle;
 }

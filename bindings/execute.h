@@ -18,6 +18,7 @@ struct Call {
   PyObject* parameters = nullptr;  // borrowed; null: none
   OptionsPointer options;          // what both mean; null: not parsed yet
   py::object kwargs;               // the module's own keyword arguments; null when there are none
+  bool read_anew = false;          // the module was imported again for this call
   bool from_compiler = false;      // the graph is a compiler's, not the caller's: that nothing of it fuses is no news
   py::object* given = nullptr;     // holds `args`, which the caller gave up: let go of once they are read
 };

@@ -1,5 +1,6 @@
 #include "bindings/handle.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "bindings/graph_builder.h"
@@ -24,10 +25,20 @@ PyObject* graph_of(PyObject* module) {
   return dict != nullptr && *dict != nullptr ? PyDict_GetItem(*dict, name) : nullptr;
 }
 
+/// Borrowed; each edit makes a new number or takes another one.
+PyObject* node_count_of(PyObject* graph) {
+  static PyObject* const name = interned("_len");
+  PyObject** dict = graph == nullptr ? nullptr : _PyObject_GetDictPtr(graph);
+  return dict != nullptr && *dict != nullptr ? PyDict_GetItem(*dict, name) : nullptr;
+}
+
 PyObject* forward_of(PyObject* module) {
   static PyObject* const name = interned("forward");
   return _PyType_Lookup(Py_TYPE(module), name);
 }
+
+/// (owner or None for the root's own attributes, key, ...) as the importer gives it.
+ConstantSource source_of(const py::tuple& place) { return {place[0].is_none() ? py::object() : py::object(place[0]), place[1]}; }
 
 }  // namespace
 
@@ -43,9 +54,17 @@ void attach_handle(py::handle module, Handle&& handle) {
   PyObject* key = module.ptr();
   handle.forward = py::reinterpret_borrow<py::object>(forward_of(key));
   handle.graph = graph_of(key);
+  handle.node_count = py::reinterpret_borrow<py::object>(node_count_of(handle.graph));
   handle.weak = py::weakref(module, py::cpp_function([key](py::handle) { handles().erase(key); }));
   auto fresh = std::make_shared<Handle>(std::move(handle));
   std::swap(handles()[key], fresh);  // the old one is destroyed after the map is whole again
+}
+
+bool nodes_changed(const Handle& handle) {
+  PyObject* const now = node_count_of(handle.graph);
+  if (now == handle.node_count.ptr()) return false;
+  handle.node_count = py::reinterpret_borrow<py::object>(now);
+  return true;
 }
 
 PyObject* constant_of(PyObject* module, const ConstantSource& source) {
@@ -54,7 +73,22 @@ PyObject* constant_of(PyObject* module, const ConstantSource& source) {
   return dict != nullptr && *dict != nullptr ? PyDict_GetItem(*dict, source.key.ptr()) : nullptr;
 }
 
+bool owners_hold(PyObject* module, const Handle& handle) {
+  for (const OwnerCheck& check : handle.owners) {
+    if (constant_of(module, check.place) != check.expected.ptr()) return false;
+  }
+  return true;
+}
+
 std::size_t handle_count() { return handles().size(); }
+
+void drop_handle(PyObject* module) {
+  const auto found = handles().find(module);
+  if (found == handles().end()) return;
+  const std::shared_ptr<Handle> held = found->second;  // destroyed after the map is whole again
+  handles().erase(found);
+}
+
 void drop_handles() {
   HandleMap dropped;
   std::swap(dropped, handles());
@@ -101,12 +135,9 @@ void bind_handles(py::module_& module) {
         handle.unflatten = std::move(unflatten);
         for (auto item : owners) {
           const auto check = py::cast<py::tuple>(item);
-          handle.owners.push_back({check[0], check[1], check[2].ptr()});
+          handle.owners.push_back({source_of(check), check[2]});
         }
-        for (auto item : constants) {
-          const auto source = py::cast<py::tuple>(item);
-          handle.constants.push_back({source[0].is_none() ? py::object() : py::object(source[0]), source[1]});
-        }
+        for (auto item : constants) handle.constants.push_back(source_of(py::cast<py::tuple>(item)));
         for (auto item : fixed) handle.fixed.push_back(item.is_none() ? py::object() : py::object(py::cast<py::tuple>(item)[0]));
         for (auto item : called) handle.called.push_back(py::reinterpret_borrow<py::object>(item));
         for (auto item : baked) handle.baked.push_back({py::cast<std::size_t>(item), py::object(), false});
@@ -123,8 +154,10 @@ void bind_handles(py::module_& module) {
       "Sends every call of a module through a Python callable.");
   module.def("has_program", [](py::handle target) {
     const std::shared_ptr<Handle> handle = find_handle(target.ptr());
-    return handle != nullptr && handle->program != nullptr;
-  });
+    if (handle == nullptr || handle->program == nullptr || !owners_hold(target.ptr(), *handle)) return false;
+    return std::all_of(handle->constants.begin(), handle->constants.end(), [&](const ConstantSource& source) { return constant_of(target.ptr(), source) != nullptr; });
+  }, "Has a module a program that reads its constants where they are now?");
+  module.def("drop_handle", [](py::handle target) { drop_handle(target.ptr()); }, "Forgets what is known of one module: the next call reads it anew.");
   module.def("handle_count", &handle_count);
   module.def("drop_handles", &drop_handles);
   module.def("program_explain", [](py::handle target, const std::string& executor, const py::dict& parameters, const py::list& metas, const std::string& where) {

@@ -17,13 +17,6 @@ namespace py = pybind11;
 /// How the flat results become what the module returns.
 enum class OutputForm : std::uint8_t { Single, Tuple, List, Tree };
 
-/// owner[key] must still be `expected` (a submodule on the way to a constant).
-struct OwnerCheck {
-  py::object owner;  // a dict
-  py::object key;
-  PyObject* expected = nullptr;
-};
-
 /// Where a constant lies: owner[key], or an attribute of the root module itself (owner null: a reference to the root's own
 /// dictionary would keep the module alive through its graph).
 struct ConstantSource {
@@ -32,6 +25,12 @@ struct ConstantSource {
 };
 /// The object there now (borrowed), null when it is gone.
 PyObject* constant_of(PyObject* module, const ConstantSource& source);
+
+/// What must still be the object that the import saw: a submodule on the way to a constant, what a step holds as it is.
+struct OwnerCheck {
+  ConstantSource place;
+  py::object expected;
+};
 
 /// A number that tracing wrote into the graph as a constant: no node reads its placeholder.
 struct BakedInput {
@@ -44,6 +43,7 @@ struct Handle {
   std::shared_ptr<Program> program;  // null: every call takes the Python road (`slow`)
   py::object forward;                // the stamp: type(gm).forward ...
   PyObject* graph = nullptr;         // ... and gm.graph, by identity
+  mutable py::object node_count;     // gm.graph._len when the graph was last seen to be what it was: one that is edited has another
   py::object weak;                   // keeps the weak reference alive
   std::size_t placeholders = 0;
   std::string not_a_fusion;          // why the graph can't be one fusion whatever its nodes are; empty when it can
@@ -61,9 +61,14 @@ struct Handle {
 
 /// The handle of a module whose stamp still holds; null when there is none.
 std::shared_ptr<Handle> find_handle(PyObject* module);
+/// Has the graph more or fewer nodes than when it was last looked at? Changes inside nodes are not seen: nothing tells them for free.
+bool nodes_changed(const Handle& handle);
 /// Replaces the module's handle.
 void attach_handle(py::handle module, Handle&& handle);
+/// Are the submodules and objects that the import saw still where they were?
+bool owners_hold(PyObject* module, const Handle& handle);
 std::size_t handle_count();
+void drop_handle(PyObject* module);
 void drop_handles();
 
 void bind_handles(py::module_& module);

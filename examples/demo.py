@@ -9,8 +9,6 @@ the same shape runs.
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
 
@@ -83,14 +81,13 @@ def median_ms(run: Callable[[], object], device: str, repeat: int = 15) -> float
 
 def picture(report: fxfuser.Report, path: str) -> str:
     """Writes the graph as SVG where graphviz is at hand, else as DOT; returns the file's name."""
-    dot = report.to_dot()
-    if shutil.which("dot"):
-        done = subprocess.run(["dot", "-Tsvg", "-o", path + ".svg"], input=dot.encode(), capture_output=True)
-        if done.returncode == 0:
-            return path + ".svg"
-    with open(path + ".dot", "w") as file:
-        file.write(dot)
-    return path + ".dot"
+    try:
+        text, path = report.to_svg(), path + ".svg"
+    except RuntimeError:
+        text, path = report.to_dot(), path + ".dot"
+    with open(path, "w") as file:
+        file.write(text)
+    return path
 
 
 def main() -> None:

@@ -32,12 +32,20 @@ class LoadedImage {
   std::map<std::pair<std::string, int>, void*> functions_;
 };
 
+/// Where a kernel came from, for reports.
+struct KernelOrigin {
+  double seconds = 0;   // its share of the compiler's run
+  std::string folder;   // not compiled by this process: what it was loaded from
+};
+
 class CompiledKernel {
  public:
-  CompiledKernel(codegen::Target target, std::string name, std::shared_ptr<LoadedImage> image) : target_(target), name_(std::move(name)), image_(std::move(image)) {}
+  CompiledKernel(codegen::Target target, std::string name, std::shared_ptr<LoadedImage> image, KernelOrigin origin)
+      : target_(target), name_(std::move(name)), image_(std::move(image)), origin_(std::move(origin)) {}
 
   const std::string& name() const { return name_; }
   codegen::Target target() const { return target_; }
+  const KernelOrigin& origin() const { return origin_; }
   /// Entry of a launch, ready to call; a CUDA kernel for device -1 is an emulated one.
   void* entry(const codegen::LaunchConfig& launch, int device) const;
 
@@ -45,6 +53,7 @@ class CompiledKernel {
   codegen::Target target_;
   std::string name_;
   std::shared_ptr<LoadedImage> image_;
+  KernelOrigin origin_;
 };
 
 }  // namespace fxfuser::executor

@@ -120,7 +120,7 @@ std::shared_ptr<CompiledKernel> KernelCache::load(const std::string& key, const 
   if (!bytes) return nullptr;
   lines_.add(LogTopic::Cache, fmt::format("loaded {} from {}", source.name, where));
   const bool on_host = source.target == Target::Host || emulation_;
-  auto kernel = std::make_shared<CompiledKernel>(source.target, source.name, on_host ? LoadedImage::host(*bytes) : LoadedImage::cuda(std::move(*bytes)));
+  auto kernel = std::make_shared<CompiledKernel>(source.target, source.name, on_host ? LoadedImage::host(*bytes) : LoadedImage::cuda(std::move(*bytes)), KernelOrigin{0, where});
   remember(key, kernel);
   const std::lock_guard<std::mutex> lock(mutex_);
   ++counters_.disk_hits;
@@ -143,6 +143,13 @@ std::vector<std::shared_ptr<CompiledKernel>> KernelCache::find_present(const std
   }
   trim();
   return out;
+}
+
+std::optional<KernelOrigin> KernelCache::origin(const KernelSource& source, int sm) {
+  const std::string key = key_of(source, sm);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second->kernel->origin());
 }
 
 std::string KernelCache::failure(const KernelSource& source, int sm) {
@@ -222,7 +229,7 @@ void KernelCache::compile_host(Missing missing, CompileProgress& progress) {
         const codegen::Binary binary = host_binary(mine);
         const auto image = LoadedImage::host(binary.bytes);
         for (const auto& item : mine) {
-          remember(item.first, std::make_shared<CompiledKernel>(item.second->target, item.second->name, image));
+          remember(item.first, std::make_shared<CompiledKernel>(item.second->target, item.second->name, image, KernelOrigin{binary.seconds / static_cast<double>(mine.size()), {}}));
           disk_.store(item.first, binary.bytes);
           lines_.add(LogTopic::Compile, fmt::format("compiled {} for the host in {:.3f} s{}", item.second->name, binary.seconds, mine.size() > 1 ? fmt::format(" with {} others", mine.size() - 1) : ""));
         }
@@ -243,7 +250,7 @@ void KernelCache::compile_cuda(const Missing& missing, int sm, CompileProgress& 
         codegen::Binary binary = codegen::Nvrtc::compile(source->name, source->text, sm, source->eager_rounding);
         disk_.store(key, binary.bytes);
         lines_.add(LogTopic::Compile, fmt::format("compiled {} for sm_{} in {:.3f} s", source->name, sm, binary.seconds));
-        remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(binary.bytes))));
+        remember(key, std::make_shared<CompiledKernel>(Target::Cuda, source->name, LoadedImage::cuda(std::move(binary.bytes)), KernelOrigin{binary.seconds, {}}));
         const std::lock_guard<std::mutex> lock(mutex_);
         ++counters_.compiles;
         counters_.compile_seconds += binary.seconds;

@@ -40,6 +40,8 @@ class KernelCache {
   std::vector<std::shared_ptr<CompiledKernel>> get(const std::vector<const codegen::KernelSource*>& sources, int sm);
   /// The kernels that are in memory or on disk, in order; null where only a compile would make one.
   std::vector<std::shared_ptr<CompiledKernel>> find_present(const std::vector<const codegen::KernelSource*>& sources, int sm);
+  /// Where a kernel came from; nullopt when it is not in memory. Counts as no use.
+  std::optional<KernelOrigin> origin(const codegen::KernelSource& source, int sm);
   /// Why a kernel did not compile in the background; empty when it was not tried.
   std::string failure(const codegen::KernelSource& source, int sm);
   void remember_failure(const codegen::KernelSource& source, int sm, std::string why);

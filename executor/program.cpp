@@ -6,6 +6,7 @@
 
 #include "executor/aten_bridge.h"
 #include "executor/discover.h"
+#include "executor/forecast.h"
 #include "executor/plan_graph.h"
 #include "executor/propagate.h"
 #include "executor/settle.h"
@@ -84,27 +85,6 @@ void ProgramImpl::raise_versions(std::span<const ir::Attr> from, const std::vect
   }
 }
 
-/// Do the metas of the graph's inputs agree with these in what verdicts depend on: dtype, rank, device and memory order?
-bool ProgramImpl::forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const ir::Value& value = graph.value(i < graph.inputs.size() ? graph.inputs[i] : graph.constants[i - graph.inputs.size()].value);
-    if (!inputs[i].isTensor()) {
-      if (value.kind == ir::ValueKind::Tensor) return false;
-      continue;
-    }
-    const at::Tensor& tensor = inputs[i].toTensor();
-    if (value.kind != ir::ValueKind::Tensor || !value.meta) return false;
-    if (to_dtype(tensor.scalar_type()) != value.meta->dtype || tensor.dim() != value.meta->rank() || to_device(tensor.device()) != value.meta->device) return false;
-    if (order_of(tensor) != ir::memory_order(*value.meta)) return false;
-  }
-  for (const ir::Node& node : graph.nodes) {
-    for (ir::ValueId output : node.outputs) {
-      if (graph.value(output).kind == ir::ValueKind::Tensor && !graph.value(output).meta && node.outputs.size() == 1) return false;
-    }
-  }
-  return true;
-}
-
 Plan ProgramImpl::run_plain(Slots& slots, RunCounters& counters, bool keep_all) const {
   LoweredGraph plain;  // no partitions
   plain.graph = graph_;
@@ -165,6 +145,14 @@ std::string class_key(const Options& options, std::span<const c10::IValue> input
   return key;
 }
 
+InputMetas metas_of(std::span<const c10::IValue> inputs) {
+  InputMetas metas(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].isTensor()) metas[i] = meta_of(inputs[i].toTensor());
+  }
+  return metas;
+}
+
 /// Numbers that reach a partition need a dtype.
 void give_scalars_types(ir::Graph& graph, std::span<const c10::IValue> inputs) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -204,7 +192,7 @@ std::shared_ptr<ProgramImpl::Class> ProgramImpl::class_of(const Options& options
     }
   }
   std::optional<ir::Graph> graph;
-  if (forecast_fits(graph_, inputs)) {
+  if (forecast_fits(graph_, metas_of(inputs))) {
     graph = graph_;
     give_scalars_types(*graph, inputs);
   } else {
@@ -272,13 +260,14 @@ RunResult ProgramImpl::run_call(Call& call, HostLock* lock) {
   const Unlocked unlocked(brief ? nullptr : lock);
   if (session_.recording) call.counters.kernels = &call.names;
   std::string miss;
+  std::optional<PlanKey> before;
   if (plan != nullptr) {
     miss = run_plan(*plan, call);
   } else {
-    const std::optional<PlanKey> before = session_.log != nullptr ? plans_.latest() : std::nullopt;
+    before = plans_.latest();
     miss = run_miss(call, result);
-    if (session_.log != nullptr) tell_miss(miss, before, call);
   }
+  if (!miss.empty()) note_miss({plan == nullptr && !before ? "first call" : miss, std::move(before), {{call.signature.begin(), call.signature.end()}, options}});
   session_.count_call(miss);
   session_.count_steps({call.counters.launches_cuda, call.counters.launches_host, call.counters.aten_steps, call.counters.view_steps, call.counters.missing_kernels, call.counters.graph_replays}, call.counters.kernels);
   return result;

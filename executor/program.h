@@ -61,7 +61,6 @@ class ProgramImpl final : public Program {
   template <typename Work>
   auto settled(Slots& slots, const RunCounters& counters, Work&& work) const;
   std::shared_ptr<Class> class_of(const Options& options, std::span<const c10::IValue> inputs, std::string& miss);
-  bool forecast_fits(const ir::Graph& graph, std::span<const c10::IValue> inputs) const;
   /// Every node by itself, through ATen.
   Plan run_plain(Slots& slots, RunCounters& counters, bool keep_all = false) const;
   /// Runs everything through ATen and records the metas of all values.
@@ -75,11 +74,20 @@ class ProgramImpl final : public Program {
   void tell_failures(const Class& held, RunResult& result);
   /// True once since the last clear, for each of the things that a program tells of itself.
   bool tell_once(std::atomic<std::uint64_t>& told) const { return told.exchange(session_.telling()) != session_.telling(); }
-  /// A line for the log, and advice when there have been several of a kind. `before`: the key of the plan used before.
-  void tell_miss(const std::string& miss, const std::optional<PlanKey>& before, const Call& call);
+  /// A call that no plan took, or not to its end.
+  struct Miss {
+    std::string reason;
+    std::optional<PlanKey> before;  // of the plan used before
+    PlanKey now;
+  };
+  /// Kept for the report. A line for the log, and advice when there have been several of a kind.
+  void note_miss(Miss miss);
+  std::vector<KeyDifference> differences(const Miss& miss) const;
+  static std::string text_of(const Miss& miss, const std::vector<KeyDifference>& differences);
   std::vector<std::string> input_names() const;
-  /// The graph with these metas for its inputs and constants (none: the forecast), moved to a target ("": where it is).
-  ir::Graph with_metas(const std::vector<ir::TensorMeta>& metas, std::string_view target) const;
+  /// The graph as a call with these inputs and constants would find it (none: the forecast), moved to a target ("": where it is),
+  /// and the class of such calls (null: none ran).
+  std::pair<ir::Graph, std::shared_ptr<Class>> described(const std::vector<ir::TensorMeta>& metas, std::string_view target);
   void tell_target_problems(const LoweredGraph& lowered, RunResult& result);
 
   Session& session_;
@@ -92,6 +100,7 @@ class ProgramImpl final : public Program {
   std::mutex mutex_;  // of what follows
   std::weak_ptr<PlanGraph> last_graph_;  // of the plan made last under `cuda_graph`
   std::list<std::pair<std::string, std::shared_ptr<Class>>> classes_;
+  std::optional<Miss> last_miss_;
   std::map<std::string, int> misses_;  // by field of the key
 };
 

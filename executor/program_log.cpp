@@ -18,20 +18,32 @@ std::vector<std::string> ProgramImpl::input_names() const {
   return names;
 }
 
-void ProgramImpl::tell_miss(const std::string& miss, const std::optional<PlanKey>& before, const Call& call) {
-  LogSink& log = *session_.log;
-  session_.kernels.lines().flush();  // what a background compile had to say
-  const PlanKey now{{call.signature.begin(), call.signature.end()}, call.options};
-  std::vector<KeyDifference> differences;
-  if (before) differences = key_differences(*before, now, input_names());
+std::vector<KeyDifference> ProgramImpl::differences(const Miss& miss) const {
+  return miss.before ? key_differences(*miss.before, miss.now, input_names()) : std::vector<KeyDifference>{};
+}
+
+std::string ProgramImpl::text_of(const Miss& miss, const std::vector<KeyDifference>& differences) {
   std::string text;
   for (const KeyDifference& difference : differences) text += (text.empty() ? "" : "; ") + difference.text;
-  if (text.empty()) text = call.options.use_python_fusion_cache ? miss : "use_python_fusion_cache is False";
+  if (!text.empty()) return text;
+  return miss.now.options.use_python_fusion_cache ? miss.reason : "use_python_fusion_cache is False";
+}
+
+void ProgramImpl::note_miss(Miss miss) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    last_miss_ = miss;
+  }
+  if (session_.log == nullptr) return;
+  LogSink& log = *session_.log;
+  session_.kernels.lines().flush();  // what a background compile had to say
+  const std::vector<KeyDifference> differing = differences(miss);
+  const std::string text = text_of(miss, differing);
   if (log.wants(LogTopic::Guard, LogLevel::Info)) log.write(LogTopic::Guard, LogLevel::Info, fmt::format("{}: planned anew: {}", graph_.name, text));
   std::vector<std::string> ripe;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const KeyDifference& difference : differences) {
+    for (const KeyDifference& difference : differing) {
       if (++misses_[difference.field] == kAdviseAfter) ripe.push_back(difference.field);
     }
   }

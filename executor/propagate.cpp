@@ -3,6 +3,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+
 #include "executor/aten_bridge.h"
 #include "executor/aten_call.h"
 #include "executor/row_overload.h"
@@ -15,21 +17,20 @@ namespace {
 
 class Propagation {
  public:
-  Propagation(const ir::Graph& graph, std::span<const c10::IValue> inputs) : graph_(graph), slots_(graph.values.size()), devices_(graph.values.size()) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const ir::ValueId value = i < graph_.inputs.size() ? graph_.inputs[i] : graph_.constants[i - graph_.inputs.size()].value;
-      slots_[value] = inputs[i];
-      if (!inputs[i].isTensor()) continue;
-      const at::Tensor& tensor = inputs[i].toTensor();
-      devices_[value] = to_device(tensor.device());
-      slots_[value] = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
-    }
+  explicit Propagation(const ir::Graph& graph) : graph_(graph), slots_(graph.values.size()), devices_(graph.values.size()) {}
+
+  /// `other`: what it is when it is no tensor.
+  void give(std::size_t input, const std::optional<ir::TensorMeta>& meta, const c10::IValue& other) {
+    const ir::ValueId value = input < graph_.inputs.size() ? graph_.inputs[input] : graph_.constants.at(input - graph_.inputs.size()).value;
+    slots_[value] = meta ? c10::IValue(on_meta(*meta)) : other;
+    if (meta) devices_[value] = meta->device;
   }
 
   ir::Graph run() {
     for (ir::ValueId id : graph_.inputs) describe(id);
     for (const ir::Constant& constant : graph_.constants) describe(constant.value);
     for (const ir::Node& node : graph_.nodes) {
+      if (node.kind == ir::NodeKind::Callable) continue;  // returns nothing
       if (node.kind == ir::NodeKind::Scalar) slots_[node.outputs.at(0)] = run_scalar(node.target, node.args, slots_);
       else call(node);
       for (ir::ValueId output : node.outputs) describe(output);
@@ -48,7 +49,7 @@ class Propagation {
         attr = ir::Device{ir::DeviceKind::Meta, -1};
       }
     }
-    const std::optional<ir::Device> home = home_of(node);
+    const std::optional<ir::Device> home = home_of(node, [this](ir::ValueId value) { return devices_[value]; });
     if (!home && !named) {
       const auto& schema = find_operator(node.target).schema();
       const auto position = schema.argumentIndexWithName("device");
@@ -73,16 +74,6 @@ class Propagation {
     return at::empty_strided(meta.sizes, meta.strides, at::TensorOptions().dtype(to_scalar_type(meta.dtype)).device(c10::kMeta));
   }
 
-  /// Where a node computes: the device of its tensors, those of no dims on the CPU last (they count as numbers elsewhere).
-  std::optional<ir::Device> home_of(const ir::Node& node) const {
-    std::optional<ir::Device> home;
-    ir::for_each_value(node.args, [&](ir::ValueId value) {
-      if (!devices_[value]) return;
-      if (!home || (home->kind == ir::DeviceKind::Cpu && devices_[value]->kind != ir::DeviceKind::Cpu)) home = devices_[value];
-    });
-    return home;
-  }
-
   void describe(ir::ValueId id) {
     ir::Value& value = graph_.values[id];
     value.meta.reset();
@@ -98,18 +89,36 @@ class Propagation {
   std::vector<std::optional<ir::Device>> devices_;  // by value; set for tensors
 };
 
-}  // namespace
+/// A callable of the host says what it returns when it runs; one that returns nothing (a check of the inputs) says all it has to.
+bool must_run(const ir::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) { return node.kind == ir::NodeKind::Callable && !node.outputs.empty(); });
+}
 
-std::optional<ir::Graph> propagate(const ir::Graph& graph, std::span<const c10::IValue> inputs) {
-  for (const ir::Node& node : graph.nodes) {
-    if (node.kind == ir::NodeKind::Callable) return std::nullopt;
-  }
+template <typename Give>
+std::optional<ir::Graph> run_on_meta(const ir::Graph& graph, Give&& give) {
+  if (must_run(graph)) return std::nullopt;
   const at::NoGradGuard no_grad;
   try {
-    return Propagation(graph, inputs).run();
+    Propagation propagation(graph);
+    give(propagation);
+    return propagation.run();
   } catch (const std::exception&) {
     return std::nullopt;  // what is wrong, if anything is, shows when the graph runs
   }
+}
+
+}  // namespace
+
+std::optional<ir::Graph> propagate(const ir::Graph& graph, std::span<const c10::IValue> inputs) {
+  return run_on_meta(graph, [&](Propagation& to) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) to.give(i, inputs[i].isTensor() ? std::optional(meta_of(inputs[i].toTensor())) : std::nullopt, inputs[i]);
+  });
+}
+
+std::optional<ir::Graph> propagate(const ir::Graph& graph, const InputMetas& inputs) {
+  return run_on_meta(graph, [&](Propagation& to) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) to.give(i, inputs[i], c10::IValue());
+  });
 }
 
 }  // namespace fxfuser::executor

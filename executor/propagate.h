@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "executor/forecast.h"
 #include "partitioner/ir/graph.h"
 
 namespace fxfuser::executor {
@@ -14,5 +15,7 @@ namespace fxfuser::executor {
 /// `graph` (functional, rows bound) with kinds and metas for these inputs (its constants after them). nullopt where a node has
 /// no meta kernel, reads data, or is a callable of the host: such a graph must run to be known.
 std::optional<ir::Graph> propagate(const ir::Graph& graph, std::span<const c10::IValue> inputs);
+/// For inputs that are not at hand. A graph that computes with its numbers is not known without them.
+std::optional<ir::Graph> propagate(const ir::Graph& graph, const InputMetas& inputs);
 
 }  // namespace fxfuser::executor

@@ -1,9 +1,10 @@
 // The report as JSON: what explain says, from verdicts and group plans; nothing is run.
 
-#include <chrono>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "executor/forecast.h"
 #include "executor/plan_graph.h"
 #include "executor/program.h"
 #include "partitioner/ir/error.h"
@@ -31,13 +32,13 @@ void move_to(ir::Graph& graph, std::string_view target) {
   }
 }
 
-ir::Graph placed(ir::Graph graph, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+InputMetas of_tensors(const ir::Graph& graph, const std::vector<ir::TensorMeta>& metas) {
+  InputMetas out(metas.size());
   for (std::size_t i = 0; i < metas.size(); ++i) {
     const ir::ValueId value = i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value;
-    if (graph.values[value].kind == ir::ValueKind::Tensor) graph.values[value].meta = metas[i];
+    if (graph.value(value).kind == ir::ValueKind::Tensor) out[i] = metas[i];
   }
-  move_to(graph, target);
-  return graph;
+  return out;
 }
 
 struct Kernels {
@@ -48,16 +49,22 @@ struct Kernels {
 
 }  // namespace
 
-ir::Graph ProgramImpl::with_metas(const std::vector<ir::TensorMeta>& metas, std::string_view target) const { return placed(graph_, metas, target); }
-
-std::string ProgramImpl::explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+std::pair<ir::Graph, std::shared_ptr<ProgramImpl::Class>> ProgramImpl::described(const std::vector<ir::TensorMeta>& metas, std::string_view target) {
   std::shared_ptr<Class> held;
-  {
+  const InputMetas inputs = of_tensors(graph_, metas);
+  if (target.empty() && !metas.empty()) {
     // A class that was run already knows the true metas of this program's values.
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!classes_.empty() && target.empty() && !metas.empty()) held = classes_.front().second;
+    const auto fitting = std::find_if(classes_.begin(), classes_.end(), [&](const auto& known) { return forecast_fits(known.second->lowered->graph, inputs); });
+    if (fitting != classes_.end()) held = fitting->second;
   }
-  ir::Graph graph = placed(held != nullptr ? held->lowered->graph : graph_, metas, target);
+  ir::Graph graph = with_inputs(held != nullptr ? held->lowered->graph : graph_, inputs);
+  move_to(graph, target);
+  return {std::move(graph), held};
+}
+
+std::string ProgramImpl::explain(const Options& options, const std::vector<ir::TensorMeta>& metas, std::string_view target) {
+  auto [graph, held] = described(metas, target);
   Options quiet = options;
   quiet.dump.clear();  // the report says it all
   const LoweredGraph lowered = lower(session_, std::move(graph), quiet);
@@ -84,6 +91,9 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
       for (ir::NodeId id : partition.nodes) {
         if (members.count(lowered.graph.node(id).name) > 0) kernels.of_node[id] = source.name;
       }
+      // A target that is not here has no compiler to ask.
+      const auto origin = session_.target_problem(source.target).empty() ? session_.kernels.origin(source, session_.arch(partition.device).sm) : std::nullopt;
+      const bool compiled = origin && origin->folder.empty();
       kernels.list.push_back({{"name", source.name},
                               {"kind", codegen::name(segment.schedule.kind)},
                               {"target", source.target == codegen::Target::Cuda ? "cuda" : "host"},
@@ -92,6 +102,8 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
                               {"node_names", members},
                               {"bytes", source.bytes},
                               {"slots_per_element", source.slots_per_element},
+                              {"compile_seconds", compiled ? Json(origin->seconds) : Json()},
+                              {"loaded_from", origin && !compiled ? Json(origin->folder) : Json()},
                               {"schedule", codegen::to_string(segment.schedule)},
                               {"source", source.text}});
       distinct.insert(source.name);
@@ -151,7 +163,19 @@ std::string ProgramImpl::explain(const Options& options, const std::vector<ir::T
     const std::shared_ptr<PlanGraph> graph_of_last = last_graph_.lock();
     totals["cuda_graph"] = graph_of_last == nullptr ? "not called yet" : graph_of_last->note();
   }
-  return Json{{"totals", totals}, {"nodes", nodes}, {"partitions", partitions}, {"kernels", kernels.list}, {"edges", edges}}.dump();
+  std::optional<Miss> miss;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    miss = last_miss_;
+  }
+  Json planned_anew;  // null: no call, or plans took all of them
+  if (miss) {
+    const std::vector<KeyDifference> differing = differences(*miss);
+    Json fields = Json::array();
+    for (const KeyDifference& difference : differing) fields.push_back({{"field", difference.field}, {"text", difference.text}});
+    planned_anew = {{"text", text_of(*miss, differing)}, {"differences", fields}};
+  }
+  return Json{{"totals", totals}, {"nodes", nodes}, {"partitions", partitions}, {"kernels", kernels.list}, {"edges", edges}, {"planned_anew", planned_anew}}.dump();
 }
 
 }  // namespace fxfuser::executor

@@ -1,6 +1,9 @@
 #include "executor/row_overload.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 
 #include "partitioner/ir/error.h"
 
@@ -25,16 +28,49 @@ const ir::OpTarget* first_taker(const ir::OpRow& row, const ir::OpTarget& form) 
   return nullptr;
 }
 
+/// "aten.add.Tensor" as the dispatcher spells it; nullopt where that is no name of an overload.
+std::optional<c10::OperatorName> operator_name(const std::string& target) {
+  const std::size_t first = target.find('.'), last = target.rfind('.');
+  if (first == std::string::npos || last <= first) return std::nullopt;
+  const std::string overload = target.substr(last + 1);
+  return c10::OperatorName(target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1), overload == "default" ? "" : overload);
+}
+
+/// The overloads of "aten::add", in order, for messages.
+std::string overloads_of(const std::string& op) {
+  std::set<std::string> found;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name == op) found.insert(name.overload_name.empty() ? "default" : name.overload_name);
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
 }  // namespace
 
 c10::OperatorHandle find_operator(const std::string& target) {
-  const std::size_t first = target.find('.'), last = target.rfind('.');
-  FXF_CHECK(first != std::string::npos && last > first, Runtime, "{} is no dispatcher operator", target);
-  const std::string overload = target.substr(last + 1);
-  const c10::OperatorName name(target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1), overload == "default" ? "" : overload);
-  auto handle = c10::Dispatcher::singleton().findSchema(name);
+  const auto name = operator_name(target);
+  FXF_CHECK(name.has_value(), Runtime, "{} is no dispatcher operator", target);
+  auto handle = c10::Dispatcher::singleton().findSchema(*name);
   FXF_CHECK(handle.has_value(), Runtime, "the dispatcher has no {}", target);
   return *handle;
+}
+
+bool is_operator(const std::string& word) {
+  if (const auto name = operator_name(word); name && c10::Dispatcher::singleton().findSchema(*name).has_value()) return true;
+  const std::size_t dot = word.find('.');
+  return dot != std::string::npos && !overloads_of(word.substr(0, dot) + "::" + word.substr(dot + 1)).empty();
+}
+
+void check_fallbacks(const ir::OpTable& table) {
+  for (const auto& row : table.rows()) {
+    if (row->fallback.empty()) continue;
+    const auto name = operator_name(row->fallback);
+    FXF_CHECK(name.has_value(), Value, "row \"{}\": fallback \"{}\" is not namespace.op.overload, as in aten.relu.default", row->op, row->fallback);
+    if (c10::Dispatcher::singleton().findSchema(*name).has_value()) continue;
+    const std::string known = overloads_of(name->name);
+    throw_error(ErrorKind::Value, fmt::format("row \"{}\": the dispatcher has no fallback \"{}\"; {}", row->op, row->fallback,
+                                              known.empty() ? "it has no op of that name" : "overloads of that op are " + known));
+  }
 }
 
 std::optional<RowOverload> row_overload(const ir::OpRow& row, const ir::OpTarget& form) {

@@ -10,6 +10,7 @@
 #include "executor/driver_api.h"
 #include "executor/interface/entry.h"
 #include "executor/program.h"
+#include "executor/row_overload.h"
 #include "executor/table_ops.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/ir/text.h"
@@ -66,6 +67,10 @@ class ServiceImpl final : public Service {
     for (const std::string& note : parsed.options.mode == Mode::Aten ? std::vector<std::string>{} : environment().notes) {
       if (session_.tell_once(note)) parsed.warnings.push_back(note);
     }
+    for (const std::string& word : parsed.options.skip_ops) {
+      if (session_.ops.is_named(word) || is_operator(word)) continue;
+      parsed.warnings.push_back(fmt::format("executor_parameters['skip_ops'] has '{}', which is no row and no target; python -m fxfuser ops lists rows and targets, such as relu and aten.relu.default", word));
+    }
     return parsed;
   }
   std::vector<OptionDoc> option_docs() override { return executor::option_docs(); }
@@ -90,7 +95,8 @@ class ServiceImpl final : public Service {
   void register_rows(std::string_view json) override {
     // What can be refused is refused before anything changes.
     const ir::OpTable rows = ir::OpTable::from_json(json, "registered row");
-    session_.capability.validate(rows);
+    session_.capability.validate(rows, &session_.ops);
+    check_fallbacks(rows);
     std::vector<TableOp> fresh = make_table_ops(rows);
     session_.ops.add_json(json, "registered row");
     define_table_ops(std::move(fresh));

@@ -28,7 +28,7 @@ std::size_t ProgramImpl::warm(const Options& options, const std::vector<ir::Tens
   FXF_CHECK(folder.on(), Runtime, "{}", folder.problem());
   Options quiet = options;
   quiet.dump.clear();
-  const LoweredGraph lowered = lower(session_, with_metas(metas, arch == "host" ? "host" : "cuda"), quiet);
+  const LoweredGraph lowered = lower(session_, described(metas, arch == "host" ? "host" : "cuda").first, quiet);
   std::vector<GroupPlan> groups;
   groups.reserve(lowered.partitions.size() * parts.size());
   std::vector<const codegen::KernelSource*> sources;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "partitioner/checks.h"
+#include "partitioner/decompose.h"
 #include "partitioner/ir/error.h"
 #include "partitioner/phase.h"
 
@@ -153,14 +155,16 @@ CapabilityTable CapabilityTable::from_json(std::string_view text, std::string_vi
 
 void CapabilityTable::register_check(std::string name, Check check) { checks_[std::move(name)] = std::move(check); }
 
-void CapabilityTable::validate(const ir::OpTable& table) const {
+void CapabilityTable::validate(const ir::OpTable& table, const ir::OpTable* present) const {
+  const std::vector<std::string_view>& decompositions = decomposition_names();
   for (const auto& row : table.rows()) {
     for (const std::string& check : row->checks) {
-      if (checks_.contains(check)) continue;
-      std::string known;
-      for (const auto& [name, unused] : checks_) known += (known.empty() ? "" : ", ") + name;
-      throw_error(ErrorKind::Value, fmt::format("row \"{}\": unknown check \"{}\"; there are {}", row->op, check, known));
+      FXF_CHECK(checks_.contains(check), Value, "row \"{}\": unknown check \"{}\"; there are {}", row->op, check, fmt::join(std::views::keys(checks_), ", "));
     }
+    FXF_CHECK(row->via.empty() || std::binary_search(decompositions.begin(), decompositions.end(), row->via), Value,
+              "row \"{}\": unknown via \"{}\"; there are {}", row->op, row->via, fmt::join(decompositions, ", "));
+    const bool known = row->functional.empty() || table.find(row->functional) != nullptr || (present != nullptr && present->find(row->functional) != nullptr);
+    FXF_CHECK(known, Value, "row \"{}\": functional \"{}\" is not the name of a row", row->op, row->functional);
   }
 }
 

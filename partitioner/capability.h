@@ -25,8 +25,9 @@ class CapabilityTable {
   static CapabilityTable from_json(std::string_view text, std::string_view source, std::string_view mode = "default");
   /// A check that rows may name; replaces one of the same name.
   void register_check(std::string name, Check check);
-  /// Throws Error(Value) naming the row when one asks for a check that nobody registered.
-  void validate(const ir::OpTable& table) const;
+  /// Throws Error(Value) naming the row, and what there is, when one names a check, a decomposition or a functional row that there
+  /// is not. `present` holds the rows that these will stand beside.
+  void validate(const ir::OpTable& table, const ir::OpTable* present = nullptr) const;
 
   /// The verdict on one node. `skip` holds targets or row names that the caller excluded.
   Support classify(const ir::Graph& graph, const ir::Node& node, const std::set<std::string>& skip = {}) const;

@@ -226,6 +226,28 @@ Support complex_only(const ir::Graph&, const ir::Node&) {
   return Support::no(ReasonCode::DType, "works on complex numbers");
 }
 
+/// Numbers for which eager raises; NaN is among them where a comparison would have to hold.
+Support eager_takes_numbers(const ir::Graph&, const ir::Node& node) {
+  struct Bound {
+    std::string_view op, param;
+    bool (*allows)(double);
+    std::string_view text;
+  };
+  static constexpr Bound bounds[] = {
+      {"celu", "alpha", [](double v) { return v != 0; }, "not 0"},
+      {"huber_loss", "delta", [](double v) { return v > 0; }, "above 0"},
+      {"smooth_l1_loss", "beta", [](double v) { return v >= 0; }, "at least 0"},
+      {"softshrink", "lambd", [](double v) { return v >= 0; }, "at least 0"},
+  };
+  for (const Bound& bound : bounds) {
+    const ir::Attr& number = bound.op == node.row->op ? get(node, bound.param) : ir::Attr();
+    if (number.is_none() || (number.is_number() && bound.allows(number.as_double()))) continue;
+    return refuse(number.is_number() ? fmt::format("{} is {}; eager asks that it is {}", bound.param, number.as_double(), bound.text)
+                                     : fmt::format("{} is not known, and eager asks that it is {}", bound.param, bound.text));
+  }
+  return Support::yes();
+}
+
 Support not_is_result(const ir::Graph&, const ir::Node& node) {
   return get(node, "is_result").is_none() || !get(node, "is_result").as_bool() ? Support::yes() : refuse("is_result");
 }
@@ -237,6 +259,7 @@ const std::vector<std::pair<std::string_view, CheckFunction>>& row_checks() {
       {"adds_padding", adds_padding},
       {"class_indices", class_indices},
       {"complex_only", complex_only},
+      {"eager_takes_numbers", eager_takes_numbers},
       {"falling_reads", falling_reads},
       {"float_self", float_self},
       {"full_precision", full_precision},

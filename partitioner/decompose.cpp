@@ -1,6 +1,7 @@
 #include "partitioner/decompose.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "partitioner/decompose_builder.h"
@@ -103,17 +104,16 @@ ValueId DecomposeBuilder::index(const Sizes& shape, std::size_t dim, DType dtype
 
 namespace {
 
-Decomposition find_decomposition(std::string_view via) {
-  static const std::unordered_map<std::string_view, Decomposition> all = [] {
-    std::unordered_map<std::string_view, Decomposition> out;
+const std::map<std::string_view, Decomposition>& decompositions() {
+  static const std::map<std::string_view, Decomposition> all = [] {
+    std::map<std::string_view, Decomposition> out;
     for (const DecompositionTable* table : {&view_decompositions(), &pointwise_decompositions(), &reduction_decompositions(), &norm_decompositions(), &norm_backward_decompositions(),
                                             &softmax_decompositions(), &loss_decompositions(), &read_decompositions(), &random_decompositions()}) {
       for (const auto& [name, function] : *table) out.emplace(name, function);
     }
     return out;
   }();
-  const auto found = all.find(via);
-  return found == all.end() ? nullptr : found->second;
+  return all;
 }
 
 Attr translated(const Attr& attr, const std::unordered_map<ValueId, ValueId>& values) {
@@ -196,9 +196,9 @@ class Decomposer {
     const ValueId before = static_cast<ValueId>(out_.values.size());
     std::vector<ValueId> results;
     if (here.row->kind == ir::OpKind::Composite) {
-      const Decomposition function = find_decomposition(here.row->via);
-      FXF_CHECK(function != nullptr, NotImplemented, "{}: there is no decomposition '{}'", here.name, here.row->via);
-      results = function(builder_);
+      const auto function = decompositions().find(here.row->via);
+      FXF_CHECK(function != decompositions().end(), NotImplemented, "{}: there is no decomposition '{}'", here.name, here.row->via);
+      results = function->second(builder_);
     } else {
       std::vector<Attr> args;
       for (const std::string& param : here.row->params) args.push_back(ir::arg(here, param));
@@ -264,6 +264,15 @@ class Decomposer {
 };
 
 }  // namespace
+
+const std::vector<std::string_view>& decomposition_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> out;
+    for (const auto& [name, function] : decompositions()) out.push_back(name);
+    return out;
+  }();
+  return names;
+}
 
 ir::Graph decompose(const ir::Graph& graph, const Partition& partition, const std::vector<ir::TensorMeta>& metas, const ir::OpTable& table,
                     const std::vector<std::optional<std::int64_t>>& numbers) {

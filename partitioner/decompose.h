@@ -7,6 +7,7 @@
 // index(shape, dim, dtype).  Explicit casts are kept; casts that a composite makes are Cast nodes as well.
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "partitioner/ir/graph.h"
@@ -23,6 +24,9 @@ namespace fxfuser::partitioner {
 /// Throws Error(Value) for shapes eager refuses; Error(NotImplemented) for an argument form it does not know.
 ir::Graph decompose(const ir::Graph& graph, const Partition& partition, const std::vector<ir::TensorMeta>& metas,
                     const ir::OpTable& table, const std::vector<std::optional<std::int64_t>>& numbers = {});
+
+/// The words that a composite row's `via` may be, in order.
+const std::vector<std::string_view>& decomposition_names();
 
 /// CSE, dead nodes, no-op casts and views, folded constants; keeps inputs, outputs and their metas. (simplify.cpp)
 ir::Graph simplify(const ir::Graph& canonical);

@@ -155,14 +155,17 @@ class FieldReader {
 
 /// The rows of a document: {"rows": [...]}, a list, or one row.
 std::vector<Json> rows_of(const Json& document, std::string_view source) {
-  if (document.is_array()) return document.get<std::vector<Json>>();
+  if (document.is_array()) {
+    FXF_CHECK(!document.empty(), Value, "{}: no rows; expected one row or a list of them", source);
+    return document.get<std::vector<Json>>();
+  }
   FXF_CHECK(document.is_object(), Value, "{}: expected an object or a list of rows", source);
   if (!document.contains("rows")) return {document};
   for (const auto& [key, value] : document.items()) {
     FXF_CHECK(key == "rows" || key == "$schema" || key == "comment", Value, "{}: unknown key '{}'", source, key);
   }
   FXF_CHECK(document["rows"].is_array(), Value, "{}: key 'rows' must be a list", source);
-  return document["rows"].get<std::vector<Json>>();
+  return rows_of(document["rows"], source);
 }
 
 }  // namespace
@@ -193,7 +196,10 @@ void OpTable::add_json(std::string_view text, std::string_view source) {
   }
   for (auto& row : fresh) {  // nothing below can refuse: a bad row leaves the table as it was
     by_name_.emplace(row->op, row.get());
-    for (const OpTarget& target : row->targets) by_target_.emplace(target.target, std::pair(row.get(), &target));
+    for (const OpTarget& target : row->targets) {
+      by_target_.emplace(target.target, std::pair(row.get(), &target));
+      packets_.insert(target.target.substr(0, target.target.rfind('.')));
+    }
     rows_.push_back(std::move(row));
   }
 }
@@ -207,6 +213,8 @@ std::pair<const OpRow*, const OpTarget*> OpTable::find_target(std::string_view t
   const auto it = by_target_.find(std::string(target));
   return it == by_target_.end() ? std::pair<const OpRow*, const OpTarget*>{} : it->second;
 }
+
+bool OpTable::is_named(std::string_view word) const { return find(word) != nullptr || find_target(word).first != nullptr || packets_.contains(word); }
 
 void OpTable::bind(Graph& graph) const {
   constexpr std::string_view kCanonical = "fxf.";

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -111,6 +112,8 @@ class OpTable {
 
   const OpRow* find(std::string_view op) const;                     // by canonical name
   std::pair<const OpRow*, const OpTarget*> find_target(std::string_view target) const;
+  /// Is this a row, one of its targets ("aten.add.Tensor") or all overloads of one ("aten.add")?
+  bool is_named(std::string_view word) const;
   const std::vector<std::unique_ptr<OpRow>>& rows() const { return rows_; }
   /// Sets row and form on every node of an imported graph.
   void bind(Graph& graph) const;
@@ -119,6 +122,7 @@ class OpTable {
   std::vector<std::unique_ptr<OpRow>> rows_;
   std::map<std::string, const OpRow*, std::less<>> by_name_;
   std::unordered_map<std::string, std::pair<const OpRow*, const OpTarget*>> by_target_;  // looked up, never iterated
+  std::set<std::string, std::less<>> packets_;  // targets without their overloads
 };
 
 /// configs/ops.json as embedded at build.

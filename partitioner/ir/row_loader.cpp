@@ -169,6 +169,7 @@ class Loader {
       check(is_name(param), "params", fmt::format("'{}' is not a name", param));
       check(once.insert(param).second, "params", fmt::format("'{}' is given twice", param));
     }
+    check(!row_.params.empty(), "targets", fields_.targets.empty() ? "is missing: overload -> its arguments" : "no target names an argument");
     for (const std::string& name : seen_) check(has(row_.params, name), "params", fmt::format("lacks '{}' of a target", name));
     for (const auto& [name, value] : fields_.args) {
       check(has(row_.params, name), "args", fmt::format("'{}' is not a parameter", name));

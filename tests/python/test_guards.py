@@ -160,6 +160,42 @@ def test_an_edited_module(gm: torch.fx.GraphModule) -> None:
         assert outcome(lambda: execute(gm, x))[1:3] == (1, 0)
 
 
+@pytest.mark.parametrize("edit", ["added", "erased"])
+@pytest.mark.parametrize("trace", [lambda fn, x: make_fx(fn)(x), lambda fn, x: torch.fx.symbolic_trace(fn)], ids=["imported", "lowered"])
+def test_a_graph_edited_after_a_call_and_not_recompiled_is_told_once(edit: str, trace: Callable[..., torch.fx.GraphModule], recwarn: pytest.WarningsRecorder) -> None:
+    x = torch.randn(8)
+    gm = trace(lambda x: torch.tanh(x * 1.5) + 1, x)
+    execute(gm, x)
+    for count in (1, 1):  # the second edit is no news
+        last = next(node for node in reversed(gm.graph.nodes) if node.op == "call_function")
+        if edit == "added":
+            with gm.graph.inserting_after(last):
+                new = gm.graph.call_function(torch.ops.aten.neg.default, (last,))
+            last.replace_all_uses_with(new, delete_user_cb=lambda user, new=new: user is not new)
+        else:
+            last.replace_all_uses_with(last.args[0])
+            gm.graph.erase_node(last)
+        for _ in range(3):
+            result, _, _, launched = outcome(lambda: execute(gm, x))
+            check_close(result, torch.tanh(x * 1.5) + 1, "as it was")
+            check_close(result, gm(x), "as eager")
+            assert launched == 1
+        told = [str(item.message) for item in recwarn.list]
+        assert len(told) == count and "edited and not recompiled" in told[0] and "gm.recompile()" in told[0]
+    assert "edited and not recompiled" in str(fxfuser.explain(gm, x))
+    gm.recompile()
+    check_close(execute(gm, x), gm(x), "recompiled")
+    assert len(recwarn.list) == 1 and "edited" not in str(fxfuser.explain(gm, x))
+
+
+def test_an_edit_that_is_taken_back_is_no_edit(recwarn: pytest.WarningsRecorder) -> None:
+    x = torch.randn(8)
+    gm = make_fx(lambda x: torch.tanh(x * 1.5) + 1)(x)
+    execute(gm, x)
+    gm.graph.erase_node(gm.graph.call_function(torch.ops.aten.neg.default, (next(iter(gm.graph.nodes)),)))
+    assert outcome(lambda: execute(gm, x))[3] == 1 and not recwarn.list
+
+
 def test_numbers() -> None:
     gm = make_fx(lambda x, n: torch.tanh(x * 1.5) + n, tracing_mode="symbolic")(base(), 3)
     x = base()

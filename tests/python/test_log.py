@@ -99,7 +99,7 @@ def test_a_miss_names_the_field_and_both_values(change: str, lines: Lines, launc
     gm = module(x)
     execute(gm, x)
     (first,) = lines.take("guard")
-    assert "planned anew: " in first
+    assert "planned anew: first call" in first
     call(gm, x)
     (line,) = lines.take("guard")
     assert re.search(f"planned anew: {pattern}", line), line

@@ -11,8 +11,9 @@ from typing import Any
 import fxfuser
 import pytest
 import torch
-from fxfuser import execute
+from fxfuser import execute, explain
 from number_samples import CALLS, NUMBERS
+from numerics import check_close
 from torch.fx.experimental.proxy_tensor import make_fx
 
 FLOATING = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -106,6 +107,33 @@ def test_a_number_beyond_the_dtype_raises_as_in_eager(name: str, dtype: torch.dt
     with pytest.raises(RuntimeError) as ours:
         execute(gm, x)
     assert str(eager.value).split("\n")[0] in str(ours.value)
+
+
+REFUSED: list[tuple[str, Callable[[torch.Tensor, float], torch.Tensor], list[float]]] = [
+    ("celu", torch.ops.aten.celu.default, [0.0]),
+    ("huber_loss mean", lambda x, n: torch.ops.aten.huber_loss.default(x, x + 1, 1, n), [0.0, -1.0, float("nan")]),
+    ("huber_loss none", lambda x, n: torch.ops.aten.huber_loss.default(x, x + 1, 0, n), [0.0, -1.0, float("nan")]),
+    ("smooth_l1_loss", lambda x, n: torch.ops.aten.smooth_l1_loss.default(x, x + 1, 1, n), [-1.0, float("nan")]),
+    ("softshrink", torch.ops.aten.softshrink.default, [-1.0, float("nan")]),
+]
+
+
+@pytest.mark.parametrize(("name", "call", "numbers"), REFUSED, ids=[case[0] for case in REFUSED])
+def test_a_number_that_eager_refuses_raises(name: str, call: Callable[[torch.Tensor, float], torch.Tensor], numbers: list[float], launches: Launches) -> None:
+    x = torch.randn(5, 7)
+    for number in numbers:
+        gm = make_fx(lambda x: call(x, 0.25) * 2)(x)
+        check_close(execute(gm, x, executor="strictly_nvfuser"), gm(x), name)
+        for node in gm.graph.nodes:  # 0.25 is nobody's default, which would not be in the graph
+            node.args = tuple(number if arg == 0.25 else arg for arg in node.args)
+        gm.recompile()
+        with pytest.raises(RuntimeError) as eager:
+            gm(x)
+        with pytest.raises(RuntimeError) as ours:
+            execute(gm, x)
+        assert str(eager.value).split("\n")[0] in str(ours.value)
+        assert any("eager asks that it is" in node["reason"] for node in explain(gm, x).nodes())
+    assert launches() >= len(numbers)
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)

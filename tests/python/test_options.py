@@ -106,6 +106,25 @@ def test_explain_of_the_aten_executor(trace: Callable[..., torch.fx.GraphModule]
     assert explain(make_fx(lambda x: x.t())(torch.ones(2, 2)), executor="aten").fused_share == 0
 
 
+@pytest.mark.parametrize("word", ["nonsense", "aten.nonsense.default", "aten", "torch.sin", "aten.relu.nonsense"])
+def test_a_word_in_skip_ops_that_names_nothing_is_told(word: str, launches: Callable[[], int]) -> None:
+    x = torch.randn(3)
+    gm = make_fx(lambda x: x.exp() + 1)(x)
+    options = {"skip_ops": ["add", word]}
+    for call in (lambda: execute(gm, x, executor_parameters=options), lambda: prepare(gm, **options), lambda: explain(gm, x, executor_parameters=options)):
+        with pytest.warns(UserWarning, match=f"skip_ops.*'{word}', which is no row and no target"):
+            call()
+    assert launches() == 1, "of what is not skipped"
+
+
+@pytest.mark.parametrize("word", ["exp", "aten.exp", "aten.exp.default", "prims.exp.default", "aten.exp_.default", "aten.mm.default", "aten.mm"])
+def test_a_word_in_skip_ops_that_names_an_op_is_taken(word: str, recwarn: pytest.WarningsRecorder, launches: Callable[[], int]) -> None:
+    x = torch.randn(3)
+    gm = make_fx(lambda x: x.exp() + 1)(x)
+    execute(gm, x, executor_parameters={"skip_ops": [word]})
+    assert not recwarn.list and launches() == 1
+
+
 def test_documentation_names_every_value() -> None:
     docs = {row["name"]: row["meaning"] for row in fxfuser._C.option_docs()}
     assert all(f"'{value}'" in docs["compile"] for value in ("sync", "async", "never"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,10 @@ class NeedsLowering(Exception):
 
 class RunsOriginal(Exception):
     """The module can only run as itself; the text says why."""
+
+
+class LacksConstant(RunsOriginal):
+    """An attribute that the graph reads is not there now; it may be at the next call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +160,7 @@ class _Importer:
         for name in parents:
             children = module.__dict__.get("_modules", {})
             if name not in children:
-                raise RunsOriginal(f"the constant {path} has an owner that is no submodule")
+                raise LacksConstant(f"the constant {path} has an owner that is no submodule")
             if (id(children), name) not in self._seen_owners:
                 self._seen_owners.add((id(children), name))
                 self.owners.append((children, name, children[name]))
@@ -164,19 +169,20 @@ class _Importer:
             store = module.__dict__ if kind is None else module.__dict__.get(kind, {})
             if leaf in store:
                 value = store[leaf]
+                owner = None if kind is None and module is self.gm else store
                 if not isinstance(value, torch.Tensor):
                     self.objects[node] = value
-                    return
-                own = kind is None and module is self.gm
-                if self.builder.add_constant(node, path, value):
-                    self.constants.append((None if own else store, leaf))
+                    self.owners.append((owner, leaf, value))
+                elif self.builder.add_constant(node, path, value):
+                    self.constants.append((owner, leaf))
                 return
         children = module.__dict__.get("_modules", {})
         if leaf in children:
             self.objects[node] = children[leaf]
+            self.owners.append((children, leaf, children[leaf]))
             self.called.extend(children[leaf].modules())
             return
-        raise RunsOriginal(f"the constant {path} is no parameter, buffer or attribute")
+        raise LacksConstant(f"the constant {path} is no parameter, buffer or attribute")
 
     def _call_function(self, node: Node) -> None:
         target = node.target
@@ -275,12 +281,23 @@ def _form(spec: Any) -> str:
     return "tree"
 
 
-def _is_edited(gm: torch.fx.GraphModule) -> bool:
+def is_edited(gm: torch.fx.GraphModule) -> bool:
     """True when the graph no longer says what the compiled code does (an edit without ``recompile()``)."""
     try:
         return bool(gm.graph.python_code("self").src.strip() != gm._code.strip())
     except Exception:  # a graph that no longer generates code was edited
         return True
+
+
+EDITED = "the graph was edited and not recompiled: the module still computes what it did before, call gm.recompile()"
+
+
+def tell_edit(gm: torch.fx.GraphModule) -> None:
+    """Says once a module that its graph has changed since the code that runs was made, where it has."""
+    from fxfuser import lowering
+
+    if is_edited(gm) and lowering.is_news(gm, EDITED):
+        warnings.warn(EDITED, UserWarning, stacklevel=2)
 
 
 def import_graph(gm: torch.fx.GraphModule) -> None:
@@ -290,7 +307,7 @@ def import_graph(gm: torch.fx.GraphModule) -> None:
         NeedsLowering: a target that only tracing can turn into dispatcher overloads.
         RunsOriginal: a form that neither road takes.
     """
-    if _is_edited(gm):
+    if is_edited(gm):
         raise RunsOriginal("the graph was edited and not recompiled: call gm.recompile()")
     importer = _Importer(gm)
     leaves, spec = importer.run()
@@ -318,6 +335,8 @@ def attach(gm: Any) -> None:
         import_graph(gm)
     except NeedsLowering as error:
         _C.attach_slow(gm, lowering.road(str(error)))
+    except LacksConstant as error:
+        _C.attach_slow(gm, lowering.original(str(error), lasting=False))
     except RunsOriginal as error:
         _C.attach_slow(gm, lowering.original(str(error)))
 

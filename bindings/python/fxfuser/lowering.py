@@ -27,10 +27,12 @@ _told: weakref.WeakKeyDictionary[torch.fx.GraphModule, set[str]] = weakref.WeakK
 HOOKS = "the module has hooks, or a forward of its own instance"
 
 
-def original(reason: str) -> Road:
-    """A road that runs the module itself and says so once."""
+def original(reason: str, lasting: bool = True) -> Road:
+    """A road that runs the module itself and says so once; one that is not ``lasting`` is asked for again at the next call."""
 
     def run(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], executor: str, parameters: Any) -> Any:
+        if not lasting:
+            _C.drop_handle(gm)
         return run_itself(gm, args, kwargs, executor == "strictly_nvfuser", reason)
 
     return run
@@ -76,9 +78,7 @@ def run_itself(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str
         raise TypeError(f"execute takes a torch.fx.GraphModule, not {type(gm).__name__}")
     if strict:
         raise ValueError(f"strictly_nvfuser can't take this module: {reason}")
-    told = _told.setdefault(gm, set())
-    if reason not in told and not quiet:
-        told.add(reason)
+    if not quiet and is_news(gm, reason):
         warnings.warn(f"nothing is fused, fallback to aten executor: {reason}", FallbackWarning, stacklevel=3)
     fitting = [reading for _, reading in calls.readings(gm, args, kwargs)]
     if len(fitting) == 2 and _what_a_trace_misses(gm, args, kwargs) is None:
@@ -86,6 +86,15 @@ def run_itself(gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str
     elif fitting:
         args = fitting[0]
     return gm(*args, **kwargs)
+
+
+def is_news(gm: torch.fx.GraphModule, text: str) -> bool:
+    """True the first time that a text is to be told of a module."""
+    told = _told.setdefault(gm, set())
+    if text in told:
+        return False
+    told.add(text)
+    return True
 
 
 def forget() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from fxfuser import _C
 class Report:
     """What ``explain`` returns. ``print`` fits a screen; ``nodes()`` has everything.
 
-    ``data`` is the report as the native part gives it: ``totals``, ``nodes``, ``partitions``, ``kernels``.
+    ``data`` is the report as the native part gives it: ``totals``, ``nodes``, ``partitions``, ``kernels``, ``edges``,
+    ``planned_anew`` (None, or what differed in the last call that no plan took).
     """
 
     data: dict[str, Any]
@@ -38,7 +40,8 @@ class Report:
         return list(self.data["nodes"])
 
     def kernels(self) -> list[dict[str, Any]]:
-        """One dict a kernel: name, kind, target, launches, bytes, nodes, source."""
+        """One dict a kernel: name, kind, target, partition, nodes, bytes, schedule, source, and where it came from: ``compile_seconds``
+        (its share of the compiler's run; None when this process did not compile it) and ``loaded_from`` (a folder, or None)."""
         return list(self.data["kernels"])
 
     def why(self, node: str) -> str:
@@ -47,6 +50,12 @@ class Report:
             if row["name"] == node:
                 return f"{row['name']} ({row['target']}): {row['status']}" + (f", {row['reason']}" if row.get("reason") else "")
         raise KeyError(node)
+
+    @property
+    def planned_anew(self) -> str:
+        """What differed in the last call that no plan took: "input 0 (x_1): sizes [4, 3] -> [5, 3]"; "" before the first call."""
+        miss = self.data.get("planned_anew")
+        return str(miss["text"]) if miss else ""
 
     def source(self, kernel: int | str) -> str:
         """The text of a kernel, by index or name."""
@@ -65,6 +74,16 @@ class Report:
         """The graph in DOT: one cluster a kernel."""
         return _dot(self.data)
 
+    def to_svg(self) -> str:
+        """The graph as a picture, drawn by graphviz. Raises RuntimeError where ``dot`` is not installed, or fails."""
+        try:
+            done = subprocess.run(["dot", "-Tsvg"], input=self.to_dot(), capture_output=True, text=True)
+        except FileNotFoundError:
+            raise RuntimeError("to_svg needs graphviz: install it (its program dot must be on PATH), or use to_dot") from None
+        if done.returncode != 0:
+            raise RuntimeError(f"dot failed: {done.stderr.strip()}")
+        return done.stdout
+
     def __str__(self) -> str:
         return _text(self.data, self.notes)
 
@@ -78,11 +97,15 @@ def _text(data: Mapping[str, Any], notes: tuple[str, ...]) -> str:
     ]
     if "cuda_graph" in totals:
         lines.append(f"CUDA graph: {totals['cuda_graph']}")
+    if (anew := data.get("planned_anew")) and anew["differences"]:
+        lines.append(f"last planned anew: {anew['text']}")
     lines += list(notes)
     largest = sorted(data["kernels"], key=lambda row: -row["nodes"])[:8]
     if largest:
         lines.append("largest kernels:")
         lines += [f"  {row['name']}  {row['kind']:<13} {row['nodes']:>3} nodes  {row['bytes'] / 1e6:9.3f} MB" for row in largest]
+    if made := _origins(data["kernels"]):
+        lines.append(made)
     refused: dict[str, list[Any]] = {}
     for row in data["nodes"]:
         if row["status"] == "aten":
@@ -94,6 +117,20 @@ def _text(data: Mapping[str, Any], notes: tuple[str, ...]) -> str:
             place = f" at {rows[0]['where']}" if rows[0].get("where") else ""
             lines.append(f"  {len(rows):>4} x {reason}  (e.g. {rows[0]['name']}, {targets}{place})")
     return "\n".join(lines)
+
+
+def _origins(kernels: list[dict[str, Any]]) -> str:
+    """How long the kernels took to compile; empty where none is at hand."""
+    distinct = {row["name"]: row for row in kernels}.values()
+    compiled = [row for row in distinct if row["compile_seconds"] is not None]
+    loaded = sum(row["loaded_from"] is not None for row in distinct)
+    parts = []
+    if compiled:
+        slowest = max(compiled, key=lambda row: row["compile_seconds"])
+        parts.append(f"{len(compiled)} compiled in {sum(row['compile_seconds'] for row in compiled):.2f} s (longest {slowest['name']}, {slowest['compile_seconds']:.2f} s)")
+    if loaded:
+        parts.append(f"{loaded} loaded from disk")
+    return f"kernels: {', '.join(parts)}" if parts else ""
 
 
 _COLOURS = {"fused": "palegreen", "aten": "lightsalmon", "view": "lightblue", "scalar": "lightgrey"}
@@ -150,7 +187,8 @@ def explain(
     try:
         if not _C.has_program(gm):  # else says why it has none
             fx_import.import_graph(gm)
-        return Report(json.loads(_C.program_explain(gm, executor, options, calls.example_leaves(gm, args, kwargs), target)))
+        notes = (fx_import.EDITED,) if fx_import.is_edited(gm) else ()
+        return Report(json.loads(_C.program_explain(gm, executor, options, calls.example_leaves(gm, args, kwargs), target)), notes)
     except fx_import.NeedsLowering as error:
         if not args and not kwargs:
             raise ValueError(f"this graph is lowered for its inputs ({error}): give explain the arguments too") from None
@@ -175,4 +213,4 @@ def _nothing(gm: torch.fx.GraphModule, reason: str) -> Report:
         "nodes": len(nodes), "partitions": 0, "kernels": 0, "distinct_kernels": 0, "aten_nodes": len(nodes), "row_nodes": 0,
         "fused_share": 0.0,
     }
-    return Report({"totals": totals, "nodes": nodes, "partitions": [], "kernels": [], "edges": []})
+    return Report({"totals": totals, "nodes": nodes, "partitions": [], "kernels": [], "edges": [], "planned_anew": None})

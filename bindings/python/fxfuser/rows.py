@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fxfuser import _C
 
 
-def register_op(row: Mapping[str, Any] | str) -> None:
-    """Adds one row to the capability table (the format of ``configs/ops.json``): the op fuses from the next import on.
+def register_op(row: Mapping[str, Any] | Sequence[Mapping[str, Any]] | str) -> None:
+    """Adds rows to the capability table (the format of ``configs/ops.json``): their ops fuse from the next import on.
+
+    Args:
+        row: one row, a list of rows, or JSON text of either. All are added or, when one is refused, none.
 
     Raises:
-        ValueError: a row that is malformed, contradictory, or names a target that already has a row.
+        TypeError: ``row`` is nothing of that.
+        ValueError: a row that is malformed or contradictory, that names a target that already has a row, or a check,
+            decomposition or fallback that there is not; no rows at all.
 
     Example:
         >>> register_op({"op": "softsign", "targets": {"mylib.softsign.default": "self"}, "kind": "pointwise",
         ...              "dtypes": "float", "result": "default", "expr": "{self}/(1+abs({self}))"})
     """
-    text = row if isinstance(row, str) else json.dumps({"rows": [dict(row)]})
-    _C.register_rows(text)
+    _C.register_rows(row if isinstance(row, str) else json.dumps(_rows(row)))
     _C.drop_handles()
+
+
+def _rows(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
+        raise TypeError(f"register_op takes a row (a mapping), a list of rows, or JSON text of either, not {type(given).__name__}")
+    for at, row in enumerate(given):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"register_op takes rows that are mappings; item {at} of the list is {type(row).__name__}")
+    return [dict(row) for row in given]
 
 
 def register_check(name: str, check: Callable[[str, str, list[str | None]], bool | str | None]) -> None:
