@@ -74,9 +74,9 @@ def norm_backward(grad: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> tuple
 
 def channels(dtype: torch.dtype) -> Iterator[Case]:
     """Rows of several pieces of the memory, that fill the shared memory of a cluster: as many as its teams, fewer, and more."""
+    dims = (0, 2, 3)
     for shape in ((3, 5, 20, 30), (4, 3, 24, 32), (2, 17, 40, 25), (5, 1, 21, 20)):
         x, w = torch.rand(shape).to(dtype), torch.rand(shape[1])
-        dims = (0, 2, 3)
         yield lambda a, b: torch.ops.aten._native_batch_norm_legit.no_stats(a, b, b, True, 0.1, 1e-5), (x, w)
         yield lambda a: torch.relu(a - a.float().mean(dims, keepdim=True)).to(a.dtype), (x.clone(),)
         yield lambda a, b: (a.float() - (a.float() * b).sum(dims, keepdim=True)) * b, (x.clone(), torch.rand(shape))
