@@ -26,6 +26,7 @@ constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the 
 constexpr std::int64_t kQuietThreads = 256;  // on an SM: so few are not enough to hide the latency of a warp's row
 constexpr std::int64_t kBlockRow = 65536;    // bytes of a row that a block alone holds well: more leave an SM no second block
 constexpr std::int64_t kFewTurns = 32;       // of a team
+constexpr std::int64_t kPortable = 8;        // blocks of a cluster that every device holds in most places
 constexpr std::int64_t kRefilled = 4;        // blocks on an SM that refill their shared memory
 constexpr std::int64_t kReservedShared = 1024, kScratch = 512;  // of a block: the driver's, and room for borders between arrays
 constexpr std::int64_t kHostSlab = 16384, kHostSlabs = 32;
@@ -173,7 +174,6 @@ std::int64_t least_stages(const Fusion& fusion, const Schedule& s) { return s.th
 /// A cluster of blocks a row: the smallest that leaves room for two turns on their way, else for one; those of more than 8 blocks, which
 /// few places of a device can hold, later. Columns also do without such a room: the row is then read again in each pass.
 bool plan_cluster(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, std::int64_t n, Schedule& s) {
-  constexpr std::int64_t kPortable = 8;
   const auto plan_of = [&](std::int64_t cluster, std::int64_t spare, bool reads_again = false) {
     Schedule part = s;
     if (!plan_block(arch, in_cluster(bytes), ceil_div(n, cluster), part)) return false;
@@ -278,12 +278,12 @@ void limit_registers(const Fusion& fusion, const ArchInfo& arch, const RowBytes&
   s.min_blocks = static_cast<int>(std::min<std::int64_t>(arch.registers_per_sm / (registers * s.threads), arch.max_threads_per_sm / s.threads));
 }
 
-/// Teams of a cluster of blocks that walk over the rows. Where a row is folded more than once, or the turns are too few to make up for the
-/// skew of the passes, its memory is refilled; not where weights would be read again for every row, which skewed passes hold in registers.
+/// Teams of a cluster of blocks that walk over the rows. Where a row is folded more than once, where the turns are too few to make up for the
+/// skew of the passes, or too few places hold a cluster that has room to fetch ahead, its memory is refilled; not where weights would be read again for every row, which skewed passes hold in registers.
 bool plan_teams(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, std::int64_t rows, std::int64_t n, Schedule& s) {
   Schedule skewed = s, refilled = s;
   const bool any_skewed = plan_cluster(fusion, arch, bytes, n, skewed);
-  const bool refills = !any_skewed || reduce_rounds(fusion) > 1 || rows < kFewTurns * resident_teams(arch, skewed, 1);
+  const bool refills = !any_skewed || reduce_rounds(fusion) > 1 || skewed.cluster > kPortable || rows < kFewTurns * resident_teams(arch, skewed, 1);
   if (refills && !bytes.weights && plan_refilled(fusion, arch, bytes, n, refilled)) s = refilled;
   else if (any_skewed) s = skewed;
   else return false;
