@@ -95,7 +95,8 @@ void bind_service(py::module_& module) {
   module.def("min_cut", &min_cut_of, py::arg("nodes"), py::arg("edges"), py::arg("source"), py::arg("sink"),
              "By node of a network of (from, to, capacity): does it lie on the sink's side of the cheapest cut?");
   module.def("ops_json", [] { return service().ops_json(); });
-  module.def("register_rows", [](const std::string& json) { service().register_rows(json); });
+  module.def("register_rows", [](const std::string& json, std::string cuda, std::string host) { service().register_rows(json, {std::move(cuda), std::move(host)}); },
+             py::arg("json"), py::arg("cuda_source") = "", py::arg("host_source") = "");
   module.def("register_check", [](const std::string& name, py::function check) { service().register_check(name, python_check(std::move(check))); });
   module.def("doctor", [] {
     py::gil_scoped_release released;

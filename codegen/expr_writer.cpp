@@ -101,6 +101,7 @@ std::string fill(const ir::Expr& pieces, DType compute, const Hole& hole, const 
     switch (piece.kind) {
       case ir::ExprPiece::Kind::Hole: text += hole(piece.text); break;
       case ir::ExprPiece::Kind::Text: text += token_text(piece.text, compute); break;
+      case ir::ExprPiece::Kind::Function: text += piece.text; break;
       case ir::ExprPiece::Kind::Number:
         if (is_float_register(compute)) {
           text += float_literal(std::stod(piece.text), compute);

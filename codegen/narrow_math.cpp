@@ -6,12 +6,12 @@
 namespace fxfuser::codegen {
 namespace {
 
-/// Does a small change of an operand change the result of this expression by little?
+/// Does a small change of an operand change the result of this expression by little? Of functions that are not ours nothing is known.
 bool is_smooth(const ir::Expr& pieces) {
   static const std::vector<std::string_view> jumps{"?",   "<",    ">",     "<=",   ">=",        "==",        "!=",  "&",    "|",       "ceil", "div_floor", "div_trunc",
                                                    "floor", "fmod", "frac", "isinf", "isfinite", "isnan", "nextafter", "remainder", "rint", "shl", "shr", "sign", "signbit", "trunc"};
   return std::none_of(pieces.begin(), pieces.end(), [](const ir::ExprPiece& piece) {
-    return piece.kind == ir::ExprPiece::Kind::Text && std::find(jumps.begin(), jumps.end(), piece.text) != jumps.end();
+    return piece.kind == ir::ExprPiece::Kind::Function || (piece.kind == ir::ExprPiece::Kind::Text && std::find(jumps.begin(), jumps.end(), piece.text) != jumps.end());
   });
 }
 

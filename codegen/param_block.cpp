@@ -107,10 +107,24 @@ std::string name_kernel(const std::string& kind, std::string& text) {
   return name;
 }
 
+/// The functions that rows of the fusion call and that are not the prelude's, each text once: also in a unit of several kernels.
+std::string row_functions(const Fusion& fusion, Target target) {
+  std::string text;
+  std::set<std::string> names;
+  for (const Expr& expr : fusion.body) {
+    if (expr.row == nullptr) continue;
+    const std::string& functions = target == Target::Host ? expr.row->functions.host : expr.row->functions.cuda;
+    const std::string name = functions.empty() ? "" : ir::functions_namespace(functions);
+    if (name.empty() || !names.insert(name).second) continue;
+    text += fmt::format("#ifndef HAS_{0}\n#define HAS_{0}\nnamespace {0} {{\n{1}\n}}\n#endif\n", name, functions);
+  }
+  return text;
+}
+
 }  // namespace
 
 void complete_source(KernelSource& source, const ParamBlock& params, const Fusion& fusion, const Schedule& schedule) {
-  source.text = params.struct_text() + "\n" + source.text;
+  source.text = row_functions(fusion, source.target) + params.struct_text() + "\n" + source.text;
   source.name = name_kernel(std::string(name(schedule.kind)), source.text);
   for (LaunchConfig& launch : source.launches) launch.entry.replace(0, std::string(kEntryName).size(), source.name);
   source.pointer_inputs = params.pointer_inputs();

@@ -16,6 +16,9 @@
 namespace fxfuser::executor {
 namespace {
 
+/// Is a kernel that can't be made the caller's error?
+bool raises(const Options& options) { return options.on_error == OnError::Raise || options.mode == Mode::Strict; }
+
 ir::DType scalar_dtype(const c10::IValue& value) {
   return value.isDouble() ? ir::DType::Float64 : value.isBool() ? ir::DType::Bool : ir::DType::Int64;
 }
@@ -149,7 +152,7 @@ Plan Discovery::run(Slots& slots, std::uint32_t first, RunCounters& counters, bo
     const Unit& what = lowered_.units[unit];
     const std::size_t inner = slots.size();  // from here on: values inside the unit
     if (what.partition < 0) node(what.node, unit, slots, counters);
-    else if (failed_[static_cast<std::size_t>(what.partition)]) through_aten(static_cast<std::size_t>(what.partition), unit, slots, counters);
+    else if (failed_[static_cast<std::size_t>(what.partition)] && !raises(options_)) through_aten(static_cast<std::size_t>(what.partition), unit, slots, counters);
     else partition(static_cast<std::size_t>(what.partition), unit, slots, counters);
     if (keep_all) continue;
     for (SlotId slot : last[unit]) slots[slot] = c10::IValue();
@@ -220,7 +223,7 @@ void Discovery::partition(std::size_t index, std::uint32_t unit, Slots& slots, R
     if (group.plan.refusal || group.kernels.empty()) return through_aten(index, unit, slots, counters);
     add_group(group.plan, group.kernels, index, unit, slots, counters);
   } catch (const Error& error) {
-    if (options_.on_error == OnError::Raise || options_.mode == Mode::Strict || error.kind() == ErrorKind::Internal) throw;
+    if (raises(options_) || error.kind() == ErrorKind::Internal) throw;
     failed_[index] = partitioner::Reason{partitioner::ReasonCode::CompileFailed, error.what()};
     through_aten(index, unit, slots, counters);
   }

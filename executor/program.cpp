@@ -226,10 +226,22 @@ void ProgramImpl::tell_target_problems(const LoweredGraph& lowered, RunResult& r
   }
 }
 
+namespace {
+
+/// What a compiler's message says in a line: its head, and the first line that is an error.
+std::string first_error(const std::string& message) {
+  const std::size_t head = message.find('\n'), error = message.find("error", head == std::string::npos ? message.size() : head);
+  if (error == std::string::npos) return message.substr(0, head);
+  const std::size_t begin = message.rfind('\n', error) + 1;
+  return message.substr(0, head) + " " + message.substr(begin, message.find('\n', begin) - begin);
+}
+
+}  // namespace
+
 void ProgramImpl::tell_failures(const Class& held, RunResult& result) {
   for (const auto& failed : held.failed) {
     if (!failed || failed->code != partitioner::ReasonCode::CompileFailed) continue;
-    const std::string why = failed->detail.substr(0, failed->detail.find('\n'));
+    const std::string why = first_error(failed->detail);
     if (session_.tell_once("compile: " + why)) result.warnings.push_back("a generated kernel does not compile, fallback to aten executor for its group: " + why);
   }
 }

@@ -92,13 +92,13 @@ class ServiceImpl final : public Service {
 
   const ir::OpTable& op_table() override { return session_.ops; }
 
-  void register_rows(std::string_view json) override {
+  void register_rows(std::string_view json, const ir::RowFunctions& functions) override {
     // What can be refused is refused before anything changes.
-    const ir::OpTable rows = ir::OpTable::from_json(json, "registered row");
+    const ir::OpTable rows = ir::OpTable::from_json(json, "registered row", functions);
     session_.capability.validate(rows, &session_.ops);
     check_fallbacks(rows);
     std::vector<TableOp> fresh = make_table_ops(rows);
-    session_.ops.add_json(json, "registered row");
+    session_.ops.add_json(json, "registered row", functions);
     define_table_ops(std::move(fresh));
   }
   void register_check(std::string name, partitioner::Check check) override { session_.capability.register_check(std::move(name), std::move(check)); }

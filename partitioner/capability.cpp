@@ -262,6 +262,10 @@ Support CapabilityTable::check_devices(const ir::Graph& graph, const ir::Node& n
   if (!devices_.contains(home.kind)) {
     return Support::no(ReasonCode::Device, fmt::format("there is no target for {}", ir::to_string(home)));
   }
+  const bool on_host = home.kind == ir::DeviceKind::Cpu;
+  if (node.row->kind == ir::OpKind::Pointwise && (on_host ? node.row->expr_host : node.row->expr_cuda).empty()) {
+    return Support::no(ReasonCode::Device, fmt::format("the row {} has no expression for {}", node.row->op, on_host ? "the host" : "CUDA"));
+  }
   Support verdict;
   const auto visit = [&](ir::ValueId id) {
     const ir::Value& value = graph.values[id];

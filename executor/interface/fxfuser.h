@@ -141,7 +141,7 @@ class Service {
   /// The rows themselves; they live as long as the service, register_rows adds to them.
   virtual const ir::OpTable& op_table() = 0;
   /// Row names and targets the default table knows; adds rows or a check at run time.
-  virtual void register_rows(std::string_view json) = 0;
+  virtual void register_rows(std::string_view json, const ir::RowFunctions& functions) = 0;
   virtual void register_check(std::string name, partitioner::Check check) = 0;
   /// JSON: targets with ok/off/broken and why, versions, cache folder; compiles and runs one kernel a target.
   virtual std::string doctor() = 0;

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "partitioner/ir/error.h"
+#include "partitioner/ir/hash.h"
 #include "partitioner/ir/op_table.h"
 
 namespace fxfuser::ir {
@@ -35,10 +36,20 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/// Has a C++ text this word with a parenthesis after it? What it is then is the compiler's business.
+bool defines(std::string_view functions, std::string_view name) {
+  for (std::size_t at = functions.find(name); at != std::string_view::npos; at = functions.find(name, at + 1)) {
+    if (at > 0 && is_word(functions[at - 1])) continue;
+    const std::size_t next = functions.find_first_not_of(' ', at + name.size());
+    if (next != std::string_view::npos && functions[next] == '(') return true;
+  }
+  return false;
+}
+
 class Lexer {
  public:
-  Lexer(std::string_view text, const std::vector<std::string>& holes, std::string_view row)
-      : text_(text), holes_(holes), row_(row) {}
+  Lexer(std::string_view text, const std::vector<std::string>& holes, std::string_view row, std::string_view functions)
+      : text_(text), holes_(holes), row_(row), functions_(functions) {}
 
   Expr run() {
     Expr tokens;
@@ -94,9 +105,10 @@ class Lexer {
     const std::size_t begin = at_;
     while (at_ < text_.size() && is_word(text_[at_])) ++at_;
     const std::string_view name = text_.substr(begin, at_ - begin);
-    FXF_CHECK(name == "T" || name == "inf" || name == "nan" || contains(prelude_functions(), name), Value,
-              "row '{}': '{}' is not in the vocabulary of expressions ('{}')", row_, name, text_);
-    return {Kind::Text, std::string(name)};
+    if (name == "T" || name == "inf" || name == "nan" || contains(prelude_functions(), name)) return {Kind::Text, std::string(name)};
+    FXF_CHECK(defines(functions_, name), Value, "row '{}': '{}' is not in the vocabulary of expressions{} ('{}')", row_, name,
+              functions_.empty() ? "" : ", nor a function of the text given for this target", text_);
+    return {Kind::Function, functions_namespace(functions_) + "::" + std::string(name)};
   }
 
   ExprPiece symbol() {
@@ -115,7 +127,7 @@ class Lexer {
 
   std::string_view text_;
   const std::vector<std::string>& holes_;
-  std::string_view row_;
+  std::string_view row_, functions_;
   std::size_t at_ = 0;
 };
 
@@ -183,6 +195,11 @@ class Checker {
   void primary(int depth) {
     if (at_ == tokens_.size()) fail("the expression ends too soon");
     const ExprPiece& token = tokens_[at_];
+    if (token.kind == Kind::Function) {
+      ++at_;
+      arguments(depth);
+      return;
+    }
     if (token.kind != Kind::Text || token.text == "inf" || token.text == "nan") {
       ++at_;
       return;
@@ -196,7 +213,7 @@ class Checker {
     call(token.text, depth);
   }
 
-  void call(const std::string& function, int depth) {
+  int arguments(int depth) {
     expect("(");
     int count = 0;
     do {
@@ -204,6 +221,11 @@ class Checker {
       ++count;
     } while (accept(","));
     expect(")");
+    return count;
+  }
+
+  void call(const std::string& function, int depth) {
+    const int count = arguments(depth);
     const int arity = arity_of(function);
     if (count != arity) fail(fmt::format("{} takes {} argument{}, not {},", function, arity, arity == 1 ? "" : "s", count));
   }
@@ -227,8 +249,10 @@ const std::vector<std::string_view>& prelude_functions() {
   return names;
 }
 
-Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row) {
-  Expr tokens = Lexer(text, holes, row).run();
+std::string functions_namespace(std::string_view text) { return "fxf_own_" + to_hex(hash_bytes(text)).substr(0, 16); }
+
+Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row, std::string_view functions) {
+  Expr tokens = Lexer(text, holes, row, functions).run();
   FXF_CHECK(!tokens.empty(), Value, "row '{}': empty expression", row);
   Checker(tokens, text, row).run();
   return tokens;

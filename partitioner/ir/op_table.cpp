@@ -172,18 +172,18 @@ std::vector<Json> rows_of(const Json& document, std::string_view source) {
 
 std::string_view embedded_ops_json() { return embedded::ops_json(); }
 
-OpTable OpTable::from_json(std::string_view text, std::string_view source) {
+OpTable OpTable::from_json(std::string_view text, std::string_view source, const RowFunctions& functions) {
   OpTable table;
-  table.add_json(text, source);
+  table.add_json(text, source, functions);
   return table;
 }
 
-void OpTable::add_json(std::string_view text, std::string_view source) {
+void OpTable::add_json(std::string_view text, std::string_view source, const RowFunctions& functions) {
   std::vector<std::unique_ptr<OpRow>> fresh;
   std::set<std::string> ops;
   std::set<std::string> targets;
   for (const Json& json : rows_of(parse(text, source), source)) {
-    auto row = std::make_unique<OpRow>(load_row(FieldReader(json, source).run(), read_value));
+    auto row = std::make_unique<OpRow>(load_row(FieldReader(json, source).run(), read_value, functions));
     FXF_CHECK(ops.insert(row->op).second && find(row->op) == nullptr, Value, "{}: row '{}', key 'op': there is such a row already",
               source, row->op);
     for (const OpTarget& target : row->targets) {
@@ -193,6 +193,10 @@ void OpTable::add_json(std::string_view text, std::string_view source) {
                 other != nullptr ? fmt::format("row '{}'", other->op) : "another row of this text");
     }
     fresh.push_back(std::move(row));
+  }
+  for (const auto& [key, member] : {std::pair("cuda_source", &RowFunctions::cuda), std::pair("host_source", &RowFunctions::host)}) {
+    const bool called = (functions.*member).empty() || std::any_of(fresh.begin(), fresh.end(), [&, at = member](const auto& row) { return !(row->functions.*at).empty(); });
+    FXF_CHECK(called, Value, "{}: no row calls a function of {}", source, key);
   }
   for (auto& row : fresh) {  // nothing below can refuse: a bad row leaves the table as it was
     by_name_.emplace(row->op, row.get());

@@ -46,13 +46,20 @@ enum class ResultRule : std::uint8_t {
 };
 
 /// A piece of a compiled expression, one token each: Text (an operator, a parenthesis, a comma, `?`, `:`, `T`, `inf`, `nan`
-/// or the bare name of a prelude function, which the writer prefixes), a {hole} naming a parameter (text without braces), or
-/// a number as the row spells it, which the writer prints in the compute type.
+/// or the bare name of a prelude function, which the writer prefixes), a {hole} naming a parameter (text without braces),
+/// a number as the row spells it, which the writer prints in the compute type, or a function of RowFunctions with its namespace.
 struct ExprPiece {
-  enum class Kind : std::uint8_t { Text, Hole, Number } kind;
+  enum class Kind : std::uint8_t { Text, Hole, Number, Function } kind;
   std::string text;
 };
 using Expr = std::vector<ExprPiece>;
+
+/// C++ text of functions that rows added at run time may call beside the prelude's, by target. Never part of a JSON row.
+struct RowFunctions {
+  std::string cuda, host;
+};
+/// The namespace in which a text of functions is compiled: texts that differ never meet.
+std::string functions_namespace(std::string_view text);
 
 /// One overload that means this op: its own argument order and fixed values.
 struct OpTarget {
@@ -82,6 +89,7 @@ struct OpRow {
   std::map<std::string, Attr, std::less<>> defaults;
   Expr expr_cuda, expr_host;        // pointwise; empty = not supported there
   Expr expr_narrow;                 // pointwise, CUDA: where only a rounding to 16 bits sees the result; empty = as expr_cuda
+  RowFunctions functions;           // that the expressions call; empty where they call none
   Expr pre, fold, post, init;       // reductions: holes {self}; {a},{b}; {acc},{n} and scalar params; init a literal
   bool arg_state = false;           // reductions whose state is (value, index): fold is the predicate "take {b}"
   std::string via;                  // composites
@@ -106,9 +114,10 @@ class OpTable {
  public:
   /// Loads JSON text; `source` names it in errors. Throws Error(Value) naming the row on anything unknown, doubled or
   /// contradictory.
-  static OpTable from_json(std::string_view text, std::string_view source);
-  /// Adds rows at run time: {"rows": [...]}, one row or a list of rows. A bad row throws and leaves the table as it was.
-  void add_json(std::string_view text, std::string_view source);
+  static OpTable from_json(std::string_view text, std::string_view source, const RowFunctions& functions = {});
+  /// Adds rows at run time: {"rows": [...]}, one row or a list of rows. A bad row throws and leaves the table as it was, as do functions
+  /// that no row calls.
+  void add_json(std::string_view text, std::string_view source, const RowFunctions& functions = {});
 
   const OpRow* find(std::string_view op) const;                     // by canonical name
   std::pair<const OpRow*, const OpTarget*> find_target(std::string_view target) const;
@@ -129,8 +138,9 @@ class OpTable {
 std::string_view embedded_ops_json();
 
 /// Compiles a row expression and checks it token by token against the closed grammar: numbers, {holes} in `holes`,
-/// functions of the prelude vocabulary, operators, parentheses, ?: and commas. Throws Error(Value) naming `row`.
-Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row);
+/// functions of the prelude vocabulary and those that `functions` (C++ text) defines, operators, parentheses, ?: and commas. Throws
+/// Error(Value) naming `row`.
+Expr compile_expr(std::string_view text, const std::vector<std::string>& holes, std::string_view row, std::string_view functions = {});
 /// The prelude's function names; both preludes define all of them, overloaded on the register types.
 const std::vector<std::string_view>& prelude_functions();
 

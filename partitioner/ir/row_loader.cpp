@@ -72,7 +72,7 @@ bool is_name(std::string_view text) {
 /// The op of a row in the making, for messages, and the text of one key.
 class Loader {
  public:
-  Loader(const RowFields& fields, ReadValue read_value) : fields_(fields), read_value_(read_value) {}
+  Loader(const RowFields& fields, ReadValue read_value, const RowFunctions& functions) : fields_(fields), read_value_(read_value), functions_(functions) {}
 
   OpRow run() {
     row_.op = fields_.op;
@@ -259,17 +259,25 @@ class Loader {
     if (row_.kind == OpKind::Reduction) load_reduction();
   }
 
-  Expr compile(std::string_view key, const std::vector<std::string>& holes, std::string_view fallback = "") const {
-    return compile_expr(text(key, fallback), holes, fmt::format("{}.{}", row_.op, key));
+  Expr compile(std::string_view key, const std::vector<std::string>& holes, std::string_view fallback = "", std::string_view functions = {}) const {
+    return compile_expr(text(key, fallback), holes, fmt::format("{}.{}", row_.op, key), functions);
+  }
+
+  /// A pointwise expression, and what it calls of the functions given for its target.
+  Expr compile_own(std::string_view key, const std::string& given, std::string& called) const {
+    Expr expr = compile(key, row_.params, "", given);
+    if (std::any_of(expr.begin(), expr.end(), [](const ExprPiece& piece) { return piece.kind == ExprPiece::Kind::Function; })) called = given;
+    return expr;
   }
 
   void load_pointwise() {
-    if (given("expr")) {
-      refuse("expr", {"cuda", "host"});
-      row_.expr_cuda = row_.expr_host = compile("expr", row_.params);
+    if (given("expr")) refuse("expr", {"cuda", "host"});
+    for (const std::string_view key : {"expr", "cuda"}) {
+      if (given(key)) row_.expr_cuda = compile_own(key, functions_.cuda, row_.functions.cuda);
     }
-    if (given("cuda")) row_.expr_cuda = compile("cuda", row_.params);
-    if (given("host")) row_.expr_host = compile("host", row_.params);
+    for (const std::string_view key : {"expr", "host"}) {
+      if (given(key)) row_.expr_host = compile_own(key, functions_.host, row_.functions.host);
+    }
     check(!row_.expr_cuda.empty() || !row_.expr_host.empty(), "expr", "is missing: a pointwise row needs an expression");
     const auto mentions = [](const Expr& expr, const std::string& param) {
       return std::any_of(expr.begin(), expr.end(),
@@ -283,7 +291,7 @@ class Loader {
     check(!row_.tensor_params.empty(), "expr", "reads no tensor parameter");
     if (!given("narrow")) return;
     check(!row_.expr_cuda.empty(), "narrow", "stands for the CUDA expression, and there is none");
-    row_.expr_narrow = compile("narrow", row_.params);
+    row_.expr_narrow = compile_own("narrow", functions_.cuda, row_.functions.cuda);
     for (const std::string& param : row_.params) check(!mentions(row_.expr_narrow, param) || mentions(row_.expr_cuda, param), "narrow", fmt::format("reads '{}', which the expression does not", param));
   }
 
@@ -338,6 +346,7 @@ class Loader {
 
   const RowFields& fields_;
   ReadValue read_value_;
+  const RowFunctions& functions_;
   OpRow row_;
   std::vector<std::string> seen_;  // params in order of first appearance over the targets
   std::vector<std::string> numbers_;
@@ -345,7 +354,7 @@ class Loader {
 
 }  // namespace
 
-OpRow load_row(const RowFields& fields, ReadValue read_value) { return Loader(fields, read_value).run(); }
+OpRow load_row(const RowFields& fields, ReadValue read_value, const RowFunctions& functions) { return Loader(fields, read_value, functions).run(); }
 
 const std::vector<std::string_view>& text_keys() {
   static const std::vector<std::string_view> keys{"params", "numbers", "kind", "outputs", "dtypes",   "result", "expr",  "cuda",   "host",   "narrow",

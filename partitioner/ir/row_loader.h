@@ -29,8 +29,8 @@ struct RowFields {
 /// Reads the JSON value after `name=` in an argument string.
 using ReadValue = Attr (*)(std::string_view json, std::string_view row);
 
-/// Throws Error(Value) naming the row and the key on anything unknown or contradictory.
-OpRow load_row(const RowFields& fields, ReadValue read_value);
+/// Throws Error(Value) naming the row and the key on anything unknown or contradictory. Pointwise expressions may call `functions`.
+OpRow load_row(const RowFields& fields, ReadValue read_value, const RowFunctions& functions = {});
 
 /// The keys whose value is text, in the order of the file format.
 const std::vector<std::string_view>& text_keys();
