@@ -160,11 +160,15 @@ std::int64_t exchange_bytes(const Fusion& fusion, const Schedule& s) {
   return bytes * 2 * s.cluster * s.threads / kWarpLanes;
 }
 
+/// Bytes of shared memory for rows in a block, of `resident` on an SM.
+std::int64_t row_room(const Fusion& fusion, const ArchInfo& arch, const Schedule& s, std::int64_t resident) {
+  return std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch - exchange_bytes(fusion, s);
+}
+
 /// Turns of rows that may be in the shared memory of a block, of `resident` on an SM; 0 where there are fewer than `least`.
 int ring_stages(const Fusion& fusion, const ArchInfo& arch, const RowBytes& bytes, const Schedule& s, std::int64_t resident, std::int64_t least) {
   const std::int64_t stage = bytes.memory * s.vector * s.vectors_per_thread * s.threads;
-  const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch - exchange_bytes(fusion, s);
-  const std::int64_t stages = std::min<std::int64_t>(room / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
+  const std::int64_t stages = std::min<std::int64_t>(row_room(fusion, arch, s, resident) / std::max<std::int64_t>(stage, 1), resident == 1 ? kStagesAlone : kStages);
   return arch.sm >= 80 && stages >= least ? static_cast<int>(stages) : 0;
 }
 
@@ -210,8 +214,7 @@ bool plan_refilled(const Fusion& fusion, const ArchInfo& arch, const RowBytes& b
       const std::int64_t share = packs_of_peer(part, n), threads = std::max(largest_block(arch) / resident, kWarpLanes);
       set_row(part, Tier::Cluster, share * s.vector, threads, threads);
       if (part.vectors_per_thread > kMaxVectors) continue;
-      const std::int64_t room = std::min(arch.shared_per_sm / resident - kReservedShared, arch.shared_per_block) - kScratch - exchange_bytes(fusion, part);
-      if (share * s.vector * bytes.memory > room) continue;
+      if (share * s.vector * bytes.memory > row_room(fusion, arch, part, resident)) continue;
       part.min_blocks = static_cast<int>(resident);
       s = part;
       return true;

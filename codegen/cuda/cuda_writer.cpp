@@ -253,6 +253,21 @@ std::string CudaWriter::fold_element(const Accumulator& state, const std::string
   return fmt::format("{0} = fold{1}({0}, {2});", acc, state.expr, fresh);
 }
 
+void CudaWriter::fold_threads(const std::vector<const Accumulator*>& states, int lanes, int threads) {
+  constexpr int kWarpLanes = 32;
+  if (lanes > kWarpLanes) {
+    for (const Accumulator* state : states) {
+      body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", chain_type(*state), state->expr, threads / kWarpLanes);
+      body.linef("fxf_post_warp(acc{0}, scratch{0}, {1});", state->expr, chain_fold(*state));
+    }
+    if (!states.empty()) body.line("fxf_barrier();");
+  }
+  for (const Accumulator* state : states) {
+    if (lanes > kWarpLanes) body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, {2});", state->expr, lanes, chain_fold(*state));
+    else if (lanes > 1) body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state->expr, lanes, chain_fold(*state));
+  }
+}
+
 std::string CudaWriter::finished(const Accumulator& state, std::uint32_t result, const std::string& acc) {
   const Expr& reduce = fusion.body[result];
   const std::string type = register_type(reduce.dtype);

@@ -77,7 +77,8 @@ class CudaWriter {
   /// Type of an accumulator of neighbouring elements.
   std::string accumulator_type(const Accumulator& state) const;
   std::string accumulator_init(const Accumulator& state) const;
-  /// Type of the accumulator of a whole thread, warp, block or slab: the same, or in a compensated schedule a sum and its error.
+  /// Type of the accumulator of a whole thread, warp, block or slab: the same, or in a compensated schedule a sum and its error
+  /// (rows that are folded beside columns stay plain: their chains are short).
   bool is_compensated(const Accumulator& state) const;
   std::string chain_type(const Accumulator& state) const;
   std::string chain_init(const Accumulator& state) const;
@@ -88,6 +89,9 @@ class CudaWriter {
   std::string chain_fold(const Accumulator& state) const;
   /// Statement that folds the element at the current point into `acc`.
   std::string fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced);
+  /// Folds `acc` of each state over the `lanes` threads of a row, of a block's `threads`: in a warp by shuffles, beyond it through shared
+  /// memory with one barrier for all states.
+  void fold_threads(const std::vector<const Accumulator*>& states, int lanes, int threads);
   /// The finished value of one result from its chain's accumulator.
   std::string finished(const Accumulator& state, std::uint32_t result, const std::string& acc);
 

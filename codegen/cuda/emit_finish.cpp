@@ -25,6 +25,7 @@ void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
   const std::string split = w.params.number("split", w.schedule.split);
   w.declare_folds(w.passes.accumulators);
   std::vector<bool> available(fusion.body.size(), false);
+  std::vector<const Accumulator*> states;
   for (std::size_t i = 0; i < w.passes.accumulators.size(); ++i) {
     const Accumulator& state = w.passes.accumulators[i];
     const std::string type = w.chain_type(state), fold = w.chain_fold(state);
@@ -39,12 +40,10 @@ void emit_cuda_finish(CudaWriter& w, KernelSource& source) {
     w.body.end();
     w.body.end();
     w.body.linef("acc{0} = fxf_fold_parts<{1}>(part{0}, {2});", state.expr, kParts, fold);
-    if (lanes == kWarpLanes) {
-      w.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state.expr, lanes, fold);
-    } else {
-      w.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});\nfxf_post_warp(acc{1}, scratch{1}, {3});", type, state.expr, kThreads / kWarpLanes, fold);
-      w.body.linef("fxf_barrier();\nacc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, {2});", state.expr, lanes, fold);
-    }
+    states.push_back(&state);
+  }
+  w.fold_threads(states, lanes, kThreads);
+  for (const Accumulator& state : w.passes.accumulators) {
     for (std::uint32_t result : state.results) {
       w.body.linef("const {} v{} = {};", register_type(fusion.body[result].dtype), result, w.finished(state, result, fmt::format("acc{}", state.expr)));
       available[result] = true;

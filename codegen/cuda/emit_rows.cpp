@@ -3,8 +3,6 @@
 // tiers each thread holds its packs of the row over all passes; in the multi-pass tier (and in reductions, which have one
 // pass) the row is read in each.
 
-#include <algorithm>
-
 #include "codegen/cuda/row_passes.h"
 
 namespace fxfuser::codegen {
@@ -48,24 +46,8 @@ class Rows {
   }
 
  private:
-  /// Across the threads of a row: in a warp by shuffles, beyond it through shared memory with one barrier a pass.
-  void across_threads(const std::vector<const Accumulator*>& states) {
-    const int lanes = s_.threads_per_row;
-    if (lanes > 32) {
-      for (const Accumulator* state : states) {
-        w_.body.linef("typedef {0} state{1};\nFXF_SHARED(state{1}, scratch{1}, {2});", w_.chain_type(*state), state->expr, std::max(s_.threads / 32, 1));
-        w_.body.linef("fxf_post_warp(acc{0}, scratch{0}, {1});", state->expr, w_.chain_fold(*state));
-      }
-      if (!states.empty()) w_.body.line("fxf_barrier();");
-    }
-    for (const Accumulator* state : states) {
-      if (lanes > 32) w_.body.linef("acc{0} = fxf_fold_warps<{1}>(acc{0}, scratch{0}, {2});", state->expr, lanes, w_.chain_fold(*state));
-      else if (lanes > 1) w_.body.linef("acc{0} = fxf_fold_lanes<{1}>(acc{0}, {2});", state->expr, lanes, w_.chain_fold(*state));
-    }
-  }
-
   void fold_rows(const std::vector<const Accumulator*>& states) {
-    across_threads(states);
+    w_.fold_threads(states, s_.threads_per_row, s_.threads);
     for (const Accumulator* state : states) row_.name_results(*state, fmt::format("acc{}", state->expr));
   }
 
@@ -77,7 +59,7 @@ class Rows {
   void partials() {
     std::vector<const Accumulator*> states;
     for (const Accumulator& state : passes_.accumulators) states.push_back(&state);
-    across_threads(states);
+    w_.fold_threads(states, s_.threads_per_row, s_.threads);
     for (std::size_t i = 0; i < states.size(); ++i) {
       w_.body.linef("if (live && lane == 0) fxf_put_partial(({}*)(workspace + {}) + row * split + slab, acc{});", w_.chain_type(*states[i]),
                     w_.params.number(fmt::format("partial{}", states[i]->expr), partial_offset(w_, i)), states[i]->expr);
