@@ -7,8 +7,6 @@
 namespace fxfuser::executor {
 namespace {
 
-ir::ValueId input_at(const ir::Graph& graph, std::size_t i) { return i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value; }
-
 bool names_device(const ir::Node& node) {
   return std::any_of(node.args.begin(), node.args.end(), [](const ir::Attr& attr) { return std::holds_alternative<ir::Device>(attr.v); });
 }

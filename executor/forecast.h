@@ -12,6 +12,9 @@ namespace fxfuser::executor {
 /// Metas of a graph's inputs, its constants after them; none where something is no tensor.
 using InputMetas = std::vector<std::optional<ir::TensorMeta>>;
 
+/// The value of input `i`; the graph's constants come after its inputs.
+inline ir::ValueId input_at(const ir::Graph& graph, std::size_t i) { return i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value; }
+
 /// Do the metas of the graph's inputs agree with these in what verdicts depend on (dtype, rank, device and memory order), and
 /// has every value a meta?
 bool forecast_fits(const ir::Graph& graph, const InputMetas& inputs);

@@ -48,7 +48,7 @@ ProgramImpl::ProgramImpl(Session& session, ImportedGraph imported) : session_(se
   }
   for (ir::ValueId value : functional.written) {
     for (std::size_t i = 0; i < graph_.inputs.size() + graph_.constants.size(); ++i) {
-      if ((i < graph_.inputs.size() ? graph_.inputs[i] : graph_.constants[i - graph_.inputs.size()].value) == value) written_.push_back(i);
+      if (input_at(graph_, i) == value) written_.push_back(i);
     }
   }
   session.ops.bind(graph_);

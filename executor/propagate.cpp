@@ -21,7 +21,7 @@ class Propagation {
 
   /// `other`: what it is when it is no tensor.
   void give(std::size_t input, const std::optional<ir::TensorMeta>& meta, const c10::IValue& other) {
-    const ir::ValueId value = input < graph_.inputs.size() ? graph_.inputs[input] : graph_.constants.at(input - graph_.inputs.size()).value;
+    const ir::ValueId value = input_at(graph_, input);
     slots_[value] = meta ? c10::IValue(on_meta(*meta)) : other;
     if (meta) devices_[value] = meta->device;
   }

@@ -35,7 +35,7 @@ void move_to(ir::Graph& graph, std::string_view target) {
 InputMetas of_tensors(const ir::Graph& graph, const std::vector<ir::TensorMeta>& metas) {
   InputMetas out(metas.size());
   for (std::size_t i = 0; i < metas.size(); ++i) {
-    const ir::ValueId value = i < graph.inputs.size() ? graph.inputs[i] : graph.constants.at(i - graph.inputs.size()).value;
+    const ir::ValueId value = input_at(graph, i);
     if (graph.value(value).kind == ir::ValueKind::Tensor) out[i] = metas[i];
   }
   return out;
