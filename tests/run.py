@@ -25,6 +25,8 @@ BUILD = ROOT / "build"
 MEASURED = BUILD / "measured"
 # Files whose cases take minutes: one process a case of these names.
 SPLIT = {"test_gpu_rows": ("float32", "bfloat16", "float16", "float64", "int64", "int32", "bool")}
+# What takes longest comes first, so that no core waits for it at the end.
+SLOW = ("test_emulated_rows", "test_emulated_schedules", "test_ops_table", "test_nvrtc")
 QUICK = ("null", "test_execute", "test_errors", "test_layers")
 
 
@@ -55,7 +57,7 @@ def groups(gpu: bool) -> list[Group]:
                 found += [Group(f"{file.stem}[{case}]", [*command, "-k", f"torch.{case}"], environment) for case in SPLIT[file.stem]]
             else:
                 found.append(Group(file.stem, command, environment))
-    return found
+    return sorted(found, key=lambda group: SLOW.index(group.name) if group.name in SLOW else len(SLOW))
 
 
 def sanitizers() -> dict[str, str]:
