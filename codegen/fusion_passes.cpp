@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/online_sums.h"
+
 namespace fxfuser::codegen {
 namespace {
 
@@ -16,9 +18,16 @@ bool shares_state(const Fusion& fusion, const Expr& a, const Expr& b) {
   return a.row == b.row && a.row->arg_state && a.operands == b.operands && a.over == b.over;
 }
 
+/// The state that a sum joins, if there is one that it can.
+Accumulator* online_state(const Fusion& fusion, Passes& passes, std::uint32_t sum) {
+  const std::optional<std::uint32_t> top = online_top(fusion, sum);
+  const auto found = std::find_if(passes.accumulators.begin(), passes.accumulators.end(), [&](const Accumulator& state) { return top == state.expr && !state.online; });
+  return found == passes.accumulators.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-Passes plan_passes(const Fusion& fusion) {
+Passes plan_passes(const Fusion& fusion, bool online) {
   Passes out;
   const std::uint64_t reduced = fusion.reduced_mask();
   out.pass.assign(fusion.body.size(), 0);
@@ -34,6 +43,12 @@ Passes plan_passes(const Fusion& fusion) {
     if (expr.folds_columns) {
       out.columns.push_back({id, {id}, out.pass[id]});
       out.count = std::max(out.count, out.pass[id] + 1);
+      continue;
+    }
+    if (Accumulator* const state = online ? online_state(fusion, out, id) : nullptr; state != nullptr) {
+      state->online = true;
+      state->results.push_back(id);
+      out.pass[id] = state->pass;
       continue;
     }
     out.count = std::max(out.count, out.pass[id] + 1);

@@ -14,6 +14,7 @@ struct Accumulator {
   std::uint32_t expr = 0;                 // the (first) Reduce
   std::vector<std::uint32_t> results;     // Reduce expressions that read it
   std::uint32_t pass = 0;
+  bool online = false;                    // a maximum and the sum of exponentials below it (online_sums.h): two results
 };
 
 struct Passes {
@@ -24,7 +25,8 @@ struct Passes {
   std::vector<Accumulator> columns;             // folds over the kept axes: fed in their pass, complete after the last row
 };
 
-Passes plan_passes(const Fusion& fusion);
+/// `online`: sums of exponentials are folded together with the maximum that they lie below.
+Passes plan_passes(const Fusion& fusion, bool online = false);
 
 /// Expressions that `roots` need, ascending, not going below expressions for which `available` holds (those are left out).
 std::vector<std::uint32_t> needed(const Fusion& fusion, const std::vector<std::uint32_t>& roots, const std::vector<bool>& available);

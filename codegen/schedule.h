@@ -54,6 +54,7 @@ struct Schedule {
   int stages = 0;
   bool steady = false;       // teams of shifted rows: all rows of a team start at the same place of a pack
   int slabs = 0;             // row + column: groups of rows (of the teams) that fold their columns apart, to be folded by a second stage; 0: no columns
+  bool online = false;       // CUDA, rows: a maximum and the sum of exponentials below it are folded in one pass (online_sums.h)
   bool compensated = false;  // sums carry their rounding errors along (two-sum): the length of a chain costs no accuracy
   // transpose
   int tile = 32;             // tile of tile x tile elements through shared memory

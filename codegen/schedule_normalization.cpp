@@ -24,6 +24,7 @@ constexpr std::int64_t kFewBytes = 128;     // where with its columns that is no
 constexpr std::int64_t kSlabRounds = 4;     // rows a block takes at least before it leaves its columns to the second stage
 constexpr std::int64_t kStages = 4, kStagesAlone = 6;  // rounds in flight; the second where an SM holds one block
 constexpr std::int64_t kQuietThreads = 256;  // on an SM: so few are not enough to hide the latency of a warp's row
+constexpr std::int64_t kSmallShare = 32;     // bytes of a row for a warp, as a share of an SM's registers: 2 KiB on large machines
 constexpr std::int64_t kBlockRow = 65536;    // bytes of a row that a block alone holds well: more leave an SM no second block
 constexpr std::int64_t kFewTurns = 32;       // of a team
 constexpr std::int64_t kPortable = 8;        // blocks of a cluster that every device holds in most places
@@ -111,7 +112,7 @@ std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&
   if (auto reason = refuse_any(fusion)) return reason;
   const bool full = std::any_of(fusion.outputs.begin(), fusion.outputs.end(),
                                 [&](const FusionOutput& o) { return is_full_level(fusion, o); });
-  if (!full && reduce_rounds(fusion) <= 1 && !folds_columns(fusion)) return no_schedule("one round of reductions and no output of full size");
+  if (!full && least_rounds(fusion, arch) <= 1 && !folds_columns(fusion)) return no_schedule("one round of reductions and no output of full size");
   if (folds_columns(fusion)) return refuses_columns(fusion, arch);
   return std::nullopt;
 }
@@ -300,12 +301,17 @@ void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   const std::int64_t rows = fusion.kept_numel(), n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const RowBytes bytes = row_bytes(fusion);
   const bool quiet = rows * kWarpLanes < kQuietThreads * arch.sm_count && ceil_div(n, s.vector) >= 4 * kWarpLanes;
-  if (!quiet && plan_warp(arch, bytes, rows, n, 2, s)) return limit_registers(fusion, arch, bytes, s);
-  if (n * bytes.memory > kBlockRow && plan_teams(fusion, arch, bytes, rows, n, s)) return;
-  if (plan_block(arch, bytes, n, s)) return limit_registers(fusion, arch, bytes, s);
-  if (plan_teams(fusion, arch, bytes, rows, n, s)) return;
-  const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 ? 512 : 1024, largest_block(arch));
+  // One block a row where a warp would hold much of it.
+  const bool small = n * bytes.memory <= arch.registers_per_sm / kSmallShare;
+  if (small && !quiet && plan_warp(arch, bytes, rows, n, 2, s)) return limit_registers(fusion, arch, bytes, s);
+  // Shifted rows whose passes wait for each other are sooner read again from the cache than brought to shared memory.
+  const bool again = s.shifted && reduce_rounds(fusion) > 1 && rows >= arch.sm_count && n * bytes.memory > kBlockRow;
+  if (!again && n * bytes.memory > kBlockRow && plan_teams(fusion, arch, bytes, rows, n, s)) return;
+  if (!again && plan_block(arch, bytes, n, s)) return limit_registers(fusion, arch, bytes, s);
+  if (!again && plan_teams(fusion, arch, bytes, rows, n, s)) return;
+  const std::int64_t lanes = std::min<std::int64_t>(n <= 65536 && !again ? 512 : 1024, largest_block(arch));
   set_row(s, Tier::MultiPass, n, lanes, lanes);
+  s.online = least_rounds(fusion, arch) < reduce_rounds(fusion);
   s.vectors_per_thread = 1;
   s.unroll = ceil_div(n, s.vector) >= 4 * lanes ? 4 : 1;
 }

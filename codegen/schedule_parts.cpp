@@ -6,6 +6,7 @@
 
 #include "codegen/expr_writer.h"
 #include "codegen/fusion_passes.h"
+#include "codegen/online_sums.h"
 
 namespace fxfuser::codegen {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::size_t kMaxTensors = 64;    // pointers and their strides fit the
 constexpr std::int64_t kHostTask = 32768;  // elements of simple work that pay for waking a thread
 constexpr int kSimpleSlots = 8;            // a load, a store and a few operations
 
+constexpr std::int64_t kHeldShare = 128;   // a row of this share of an SM's registers (512 elements on large machines) is best held in them
 constexpr std::int64_t kStaticShared = 48 * 1024;  // bytes a block may declare
 
 constexpr int kLoadSlots = 2;  // address and load
@@ -111,6 +113,11 @@ int reduce_rounds(const Fusion& fusion) {
   for (const Expr& expr : fusion.body)
     if (expr.kind == ExprKind::Reduce && !expr.folds_columns) rounds = std::max(rounds, expr.stage);
   return static_cast<int>(rounds);
+}
+
+int least_rounds(const Fusion& fusion, const ArchInfo& arch) {
+  const bool rows = arch.target == Target::Cuda && !fusion.axes.empty() && fusion.axes.back().reduced && fusion.reduced_numel() > arch.registers_per_sm / kHeldShare;
+  return rows ? static_cast<int>(online_rounds(fusion)) : reduce_rounds(fusion);
 }
 
 bool folds_columns(const Fusion& fusion) {

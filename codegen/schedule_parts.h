@@ -33,6 +33,8 @@ std::int64_t iteration_count(const Fusion& fusion);
 bool has_reduce(const Fusion& fusion);
 /// Largest number of rounds: 1 = every reduction can run in one pass, 2 = one needs the row of another.
 int reduce_rounds(const Fusion& fusion);
+/// The same where sums of exponentials are folded with their maximum: on CUDA, in rows too long to be best held in registers.
+int least_rounds(const Fusion& fusion, const ArchInfo& arch);
 /// Does a Reduce fold the kept axes, beside others over the reduced ones?
 bool folds_columns(const Fusion& fusion);
 /// Is an output stored inside the loops over the reduced axes?

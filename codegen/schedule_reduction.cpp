@@ -20,13 +20,14 @@ constexpr std::int64_t kShortColumns = 64;    // elements of a row beyond which 
 constexpr std::int64_t kFewLanes = 8;         // threads across: fewer would leave long folds over the depth of the block
 constexpr std::int64_t kBlocksPerSm = 4;      // of 256 threads: one resident wave that leaves 64 registers a thread
 constexpr std::int64_t kBusyThreads = 512;    // on an SM, beside which more threads a row gain nothing
+constexpr std::int64_t kShortChain = 8;       // additions whose rounding errors are not worth carrying along
 constexpr std::int64_t kSingleBlock = 16384;  // elements that one block folds sooner than two stages
 
-std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo&) {
+std::optional<partitioner::Reason> refuses(const Fusion& fusion, const ArchInfo& arch) {
   if (!has_reduce(fusion)) return no_schedule("no reduction");
   if (auto reason = refuse_any(fusion)) return reason;
   if (folds_columns(fusion)) return no_schedule("rows and columns are reduced");
-  if (reduce_rounds(fusion) > 1) return no_schedule("a reduction needs the result of another");
+  if (least_rounds(fusion, arch) > 1) return no_schedule("a reduction needs the result of another");
   for (const FusionOutput& output : fusion.outputs)
     if (is_full_level(fusion, output)) return no_schedule("an output has the size of the reduced operand");
   return std::nullopt;
@@ -46,7 +47,9 @@ void plan_rows(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
   const std::int64_t most = floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
   const std::int64_t vectors = std::max<std::int64_t>(ceil_div(n, s.vector), 1);
   std::int64_t block = std::min<std::int64_t>(n <= kSingleBlock ? 128 : 256, most);
-  std::int64_t lanes = std::min(ladder(n), block);
+  // Exponentials give a thread so much to do between its loads that half as many are best, except in the longest rows.
+  const bool fewer = s.online && (s.shifted || n <= kSingleBlock);
+  std::int64_t lanes = std::min(ladder(n) / (fewer ? 2 : 1), block);
   // Few rows: more threads a row while each still has two vectors to load.
   const auto blocks = [&] { return ceil_div(rows, block / lanes); };
   while (rows * lanes < kBusyThreads * arch.sm_count && lanes < std::min<std::int64_t>(256, most) && vectors >= 4 * lanes) {
@@ -127,16 +130,27 @@ bool plan_short_columns(const Fusion& fusion, const ArchInfo& arch, const Schedu
   return true;
 }
 
-void plan_columns(const Fusion& fusion, const ArchInfo& arch, Schedule& s) {
+void plan_columns(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options, Schedule& s) {
   const std::int64_t across = fusion.axes.empty() ? 1 : fusion.axes.back().size;
   const std::int64_t n = std::max<std::int64_t>(fusion.reduced_numel(), 1);
   const std::int64_t most = floor_pow2(std::min(1024, arch.max_threads_per_sm / 2));
-  std::int64_t lanes = std::min<std::int64_t>({kLanes, ceil_pow2(ceil_div(across, s.vector)), most});
+  const auto lanes_of = [&] { return std::min<std::int64_t>({kLanes, ceil_pow2(ceil_div(across, s.vector)), most}); };
+  std::int64_t lanes = lanes_of();
   const std::int64_t other = across > 0 ? fusion.kept_numel() / across : 0;
   const auto tiles_of = [&](std::int64_t wide) { return std::max<std::int64_t>(ceil_div(across, wide * s.vector) * other, 1); };
   // Columns that give no depth to a block take its threads across, while there are blocks for every SM.
   const std::int64_t wide = std::min<std::int64_t>(256, most);
   while (lanes * ceil_pow2(n) < wide && lanes * s.vector < across && tiles_of(2 * lanes) >= kBlocksPerSm * arch.sm_count) lanes *= 2;
+  // Too few of them to fill the SMs, even cut into slabs: narrower packs, then fewer lanes, as long as they fill a sector of memory.
+  const auto slabs_of = [&](std::int64_t narrow) { return std::max<std::int64_t>(n / (wide / narrow * kColumnUnroll * 2), 1); };
+  while (tiles_of(lanes) * slabs_of(lanes) < arch.sm_count && (s.vector > 1 || lanes > kFewLanes)) {
+    if (s.vector == 1) {
+      lanes /= 2;
+      continue;
+    }
+    choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s.vector / 2, s);
+    lanes = lanes_of();
+  }
   const std::int64_t tiles = tiles_of(lanes);
   // 8 deep; deeper where few tiles, or narrow ones, would leave the SMs short of loads even when they are cut into slabs.
   std::int64_t deep = std::min<std::int64_t>(256 / lanes, most / lanes);
@@ -179,12 +193,19 @@ void plan_host(const Fusion& fusion, Schedule& s) {
   if (s.inner && fusion.axes.back().size >= kLongRow) s.unroll = 2;
 }
 
+/// Packs that a thread adds one after the other; those of a run of columns meet by halves.
+std::int64_t chain_length(const Fusion& fusion, const Schedule& s) {
+  const std::int64_t threads = static_cast<std::int64_t>(s.split) * (s.inner ? s.threads_per_row * s.vector : s.rows_per_block * s.rows_across * s.unroll);
+  return ceil_div(fusion.reduced_numel(), threads);
+}
+
 Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions& options) {
   Schedule s;
   s.kind = ScheduleKind::Reduction;
   s.index_bits = choose_index_bits(fusion);
   s.inner = !fusion.axes.empty() && fusion.axes.back().reduced;
   s.tier = Tier::MultiPass;
+  s.online = reduce_rounds(fusion) > 1;
   s.compensated = arch.target == Target::Cuda && fusion.reduced_numel() > 1;  // one value has no error to carry
   choose_vector(fusion, arch, options, static_cast<int>(fusion.axes.size()) - 1, s);
   if (s.inner) shift_rows(fusion, arch, options, arch.vector_bytes, s);
@@ -193,7 +214,8 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
   else if (s.inner)
     plan_rows(fusion, arch, s);
   else if (!plan_short_columns(fusion, arch, options, s))
-    plan_columns(fusion, arch, s);
+    plan_columns(fusion, arch, options, s);
+  if (arch.target == Target::Cuda && chain_length(fusion, s) <= kShortChain) s.compensated = false;
   return s;
 }
 

@@ -9,7 +9,7 @@
 namespace fxfuser::codegen {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 256, kSmallTileThreads = 128;
 constexpr int kHostTile = 64;
 constexpr int kHostLeast = 16;  // an axis that is shorter is not worth a tile
 constexpr int kTile = 64, kSmallTile = 32;
@@ -122,7 +122,7 @@ Schedule plan(const Fusion& fusion, const ArchInfo& arch, const ScheduleOptions&
     schedule.grain = host_grain(fusion, static_cast<std::int64_t>(schedule.tile) * schedule.tile);
   } else {
     schedule.tile_pack = tile_pack_of(fusion, arch, options, schedule);
-    schedule.threads = static_cast<int>(std::min<std::int64_t>(kThreads, floor_pow2(arch.max_threads_per_sm / 2)));
+    schedule.threads = static_cast<int>(std::min<std::int64_t>(schedule.tile == kSmallTile ? kSmallTileThreads : kThreads, floor_pow2(arch.max_threads_per_sm / 2)));
   }
   return schedule;
 }

@@ -29,7 +29,7 @@ double footprint(const Fusion& fusion, std::uint64_t axes) {
 /// Times that the whole row is read: once while it stays on chip.
 double row_passes(const Fusion& fusion, const Schedule& schedule, const ArchInfo& arch, std::int64_t row_bytes) {
   if (schedule.kind != ScheduleKind::Normalization || schedule.tier != Tier::MultiPass) return 1;
-  const double again = reduce_rounds(fusion);
+  const double again = schedule.online ? least_rounds(fusion, arch) : reduce_rounds(fusion);
   const std::int64_t near = arch.target == Target::Host ? kHostCache : arch.l2_bytes / std::max(arch.sm_count * 2, 1);
   return 1 + again * (row_bytes <= near ? (arch.target == Target::Host ? 0.1 : kReread) : 1.0);
 }

@@ -73,9 +73,9 @@ std::string to_string(const Schedule& s) {
                                  s.index_bits, s.vector, flags(s.vector_input), flags(s.vector_output), s.unroll, s.threads);
   auto out = std::back_inserter(text);
   if (s.kind == ScheduleKind::Reduction || s.kind == ScheduleKind::Normalization)
-    fmt::format_to(out, ", {} {}, {} threads a row x {} rows, {} vectors a thread{}, split {}, cluster {}{}{}{}{}",
+    fmt::format_to(out, ", {} {}, {} threads a row x {} rows, {} vectors a thread{}, split {}, cluster {}{}{}{}{}{}",
                    s.inner ? "inner" : "columns", name(s.tier), s.threads_per_row, s.rows_per_block, s.vectors_per_thread, s.exact ? " exactly" : "",
-                   s.split, s.cluster, s.compensated ? ", compensated sums" : "", s.rows_across > 1 ? fmt::format(", {} rows side by side", s.rows_across) : "", s.slabs > 0 ? fmt::format(", columns in {} slabs", s.slabs) : "",
+                   s.split, s.cluster, s.compensated ? ", compensated sums" : "", s.online ? ", online" : "", s.rows_across > 1 ? fmt::format(", {} rows side by side", s.rows_across) : "", s.slabs > 0 ? fmt::format(", columns in {} slabs", s.slabs) : "",
                    s.teams > 0 ? fmt::format(", {} teams, {}", s.teams, s.refills() ? "refilled" : fmt::format("{} stages", s.stages)) : "");
   if (s.kind == ScheduleKind::Transpose) {
     fmt::format_to(out, ", tile {} along axis {}, inputs", s.tile, s.tile_axis);

@@ -14,7 +14,7 @@ std::string both(const std::string& a, const std::string& b) { return a.empty() 
 }  // namespace
 
 CudaWriter::CudaWriter(const Fusion& f, const Schedule& s, bool workspace)
-    : params(f, Target::Cuda, s.index_bits, workspace), fusion(f), schedule(s), passes(plan_passes(f)), narrow_(narrow_values(f)) {
+    : params(f, Target::Cuda, s.index_bits, workspace), fusion(f), schedule(s), passes(plan_passes(f, s.online)), narrow_(narrow_values(f)) {
   value_name = [](std::uint32_t id) { return "v" + std::to_string(id); };
   index_name = [](std::size_t axis) { return "i" + std::to_string(axis); };
 }
@@ -212,15 +212,18 @@ bool CudaWriter::is_compensated(const Accumulator& state) const {
   return (reduce.folds_columns || (schedule.compensated && schedule.slabs == 0)) && is_float_sum(reduce);
 }
 
+bool CudaWriter::takes_packs(const Accumulator& state) const { return is_compensated(state) || state.online; }
+
 std::string CudaWriter::chain_type(const Accumulator& state) const {
+  if (state.online) return "fxf_online<" + accumulator_type(state) + ">";
   return is_compensated(state) ? "fxf_sum<" + accumulator_type(state) + ">" : accumulator_type(state);
 }
 
 std::string CudaWriter::chain_init(const Accumulator& state) const { return chained(state, accumulator_init(state)); }
 
-std::string CudaWriter::chained(const Accumulator& state, const std::string& text) const { return is_compensated(state) ? chain_type(state) + "{" + text + ", 0}" : text; }
+std::string CudaWriter::chained(const Accumulator& state, const std::string& text) const { return takes_packs(state) ? chain_type(state) + "{" + text + ", 0}" : text; }
 
-std::string CudaWriter::chain_fold(const Accumulator& state) const { return fmt::format("{}{}", is_compensated(state) ? "join" : "fold", state.expr); }
+std::string CudaWriter::chain_fold(const Accumulator& state) const { return fmt::format("{}{}", takes_packs(state) ? "join" : "fold", state.expr); }
 
 void CudaWriter::declare_folds(const std::vector<Accumulator>& states) {
   for (const Accumulator& state : states) {
@@ -228,10 +231,10 @@ void CudaWriter::declare_folds(const std::vector<Accumulator>& states) {
     const std::string type = accumulator_type(state);
     if (reduce.row->arg_state) {
       body.linef("const auto fold{0} = [](const {1}& a, const {1}& b) {{ return ({2}) ? b : a; }};", state.expr, type, arg_fold_text(reduce, "a.value", "b.value", "a.index", "b.index"));
-    } else {
+    } else if (!state.online) {
       body.linef("const auto fold{0} = []({1} a, {1} b) {{ return ({1})({2}); }};", state.expr, type, fold_text(reduce, Target::Cuda, "a", "b"));
     }
-    if (is_compensated(state)) body.linef("const auto join{0} = []({1} a, {1} b) {{ return fxf_join(a, b); }};", state.expr, chain_type(state));
+    if (takes_packs(state)) body.linef("const auto join{0} = []({1} a, {1} b) {{ return fxf_join(a, b); }};", state.expr, chain_type(state));
   }
 }
 
@@ -242,6 +245,7 @@ std::string CudaWriter::fold_element(const Accumulator& state, const std::string
   std::string value = value_name(operand);
   if (register_type(fusion.body[operand].dtype) != type) value = type == "bool" ? "(" + value + " != 0)" : "(" + type + ")" + value;
   value = pre_text(reduce, Target::Cuda, value);
+  if (state.online) return fmt::format("{} = {};", acc, value);
   if (!reduce.row->arg_state) return fmt::format("{} = {};", acc, fold_text(reduce, Target::Cuda, acc, "(" + value + ")"));
   std::string where;
   if (reduce.operands.size() > 1) {
@@ -251,6 +255,12 @@ std::string CudaWriter::fold_element(const Accumulator& state, const std::string
   }
   const std::string fresh = fmt::format("{}{{{}, ({})({})}}", accumulator_type(state), value, index(), where.empty() ? "0" : where);
   return fmt::format("{0} = fold{1}({0}, {2});", acc, state.expr, fresh);
+}
+
+std::string CudaWriter::take_pack(const Accumulator& state, int vector) const {
+  if (state.online) return fmt::format("acc{0} = fxf_take_online<{1}>(acc{0}, part{0});", state.expr, vector);
+  const std::string folded = fmt::format("fxf_fold_parts<{0}>(part{1}, fold{1})", vector, state.expr);
+  return fmt::format("acc{0} = {1}(acc{0}, {2});", state.expr, chain_fold(state), chained(state, folded));
 }
 
 void CudaWriter::fold_threads(const std::vector<const Accumulator*>& states, int lanes, int threads) {
@@ -272,6 +282,7 @@ std::string CudaWriter::finished(const Accumulator& state, std::uint32_t result,
   const Expr& reduce = fusion.body[result];
   const std::string type = register_type(reduce.dtype);
   if (reduce.row->arg_state && reduce.reduce_output == 1) return fmt::format("({}){}.index", type, acc);
+  if (state.online) return fmt::format("({})({})", type, result == state.expr ? acc + ".top" : fmt::format("fxf_total({})", acc));
   const std::string value = reduce.row->arg_state ? acc + ".value" : is_compensated(state) ? "fxf_total(" + acc + ")" : acc;
   return fmt::format("({})({})", type, post_text(reduce, Target::Cuda, value, reduce.folds_columns ? params.kept_count() : params.reduced_count()));
 }
@@ -305,6 +316,7 @@ namespace {
 
 std::int64_t cell_bytes(const CudaWriter& writer, const Accumulator& state) {
   const Expr& reduce = writer.fusion.body[state.expr];
+  if (state.online) return 2 * ir::itemsize(accumulator_dtype(reduce));
   return chain_bytes(reduce, writer.schedule.compensated);
 }
 

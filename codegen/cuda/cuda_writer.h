@@ -80,6 +80,8 @@ class CudaWriter {
   /// Type of the accumulator of a whole thread, warp, block or slab: the same, or in a compensated schedule a sum and its error
   /// (rows that are folded beside columns stay plain: their chains are short).
   bool is_compensated(const Accumulator& state) const;
+  /// Does a chain take the elements of a pack together?
+  bool takes_packs(const Accumulator& state) const;
   std::string chain_type(const Accumulator& state) const;
   std::string chain_init(const Accumulator& state) const;
   /// `text`, of the accumulator's type, as one of the chain's type.
@@ -89,6 +91,8 @@ class CudaWriter {
   std::string chain_fold(const Accumulator& state) const;
   /// Statement that folds the element at the current point into `acc`.
   std::string fold_element(const Accumulator& state, const std::string& acc, const std::vector<std::size_t>& reduced);
+  /// Statement with which a chain takes the elements of a pack, `part`.
+  std::string take_pack(const Accumulator& state, int vector) const;
   /// Folds `acc` of each state over the `lanes` threads of a row, of a block's `threads`: in a warp by shuffles, beyond it through shared
   /// memory with one barrier for all states.
   void fold_threads(const std::vector<const Accumulator*>& states, int lanes, int threads);

@@ -123,7 +123,7 @@ void RowPasses::row_values(std::uint32_t pass) {
 }
 
 /// Is every pack folded into the chain as it comes? Else each place of the packs has a chain of its own.
-bool RowPasses::is_chained(const Accumulator& state) const { return vector == 1 || w.is_compensated(state); }
+bool RowPasses::is_chained(const Accumulator& state) const { return vector == 1 || w.takes_packs(state); }
 
 /// More elements a thread than it may also have unpacked, or as results: the registers of that would cost the SM a block.
 bool RowPasses::holds_many() const {
@@ -239,7 +239,7 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   }
   w.declare_packs(work.outputs, inner);
   for (const Accumulator* state : work.states) {
-    if (w.is_compensated(*state)) declare_parts(*state);
+    if (w.takes_packs(*state)) declare_parts(*state);
   }
   w.body.line("FXF_UNROLL");
   w.body.begin(fmt::format("for (int e = 0; e < {}; ++e)", vector));
@@ -255,7 +255,7 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   }
   for (std::uint32_t id : keeps) w.body.linef("keep{0}[k * {1} + e] = v{0};", id, vector);
   for (const Accumulator* state : work.states) {
-    const bool direct = vector == 1 && !w.is_compensated(*state);
+    const bool direct = vector == 1 && !w.takes_packs(*state);
     w.body.line((s.shifted ? "if (inside) " : "") + w.fold_element(*state, direct ? fmt::format("acc{}", state->expr) : fmt::format("part{}[e]", state->expr), reduced));
   }
   columns_.fold(pass, reduced);
@@ -264,9 +264,7 @@ void RowPasses::elements(std::uint32_t pass, const std::vector<std::uint32_t>& i
   if (vector > 1) w.end_pack();
   w.body.end();
   for (const Accumulator* state : work.states) {
-    if (!w.is_compensated(*state)) continue;
-    const std::string folded = fmt::format("fxf_fold_parts<{0}>(part{1}, fold{1})", vector, state->expr);
-    w.body.linef("acc{0} = {1}(acc{0}, {2});", state->expr, w.chain_fold(*state), w.chained(*state, folded));
+    if (w.takes_packs(*state)) w.body.line(w.take_pack(*state, vector));
   }
   w.store_packs(work.outputs, inner);
   w.value_name = plain_value;

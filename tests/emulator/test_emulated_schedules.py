@@ -30,6 +30,8 @@ def form(schedule: str) -> str:
             words.append("short")
         if re.search(r"split ([2-9]|\d\d)", schedule):
             words.append("split")
+    if ", online" in schedule:
+        words.append("online")
     if " refilled" in schedule:
         words.append("refilled")
     if schedule.startswith("transpose") and " by " in schedule:
@@ -169,6 +171,30 @@ def reads() -> Iterator[Case]:
         yield cross_entropy_backward, (torch.randn(m).to(dtype), torch.log_softmax(scores, -1), place.squeeze(1), torch.tensor(0.0))
 
 
+def pick(scores: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    return -torch.log_softmax(scores, -1).gather(1, place)
+
+
+def online() -> Iterator[Case]:
+    """Maxima and sums of exponentials in one pass: rows in which the maximum comes late, is infinite or no number, ties."""
+    inf, nan = float("inf"), float("nan")
+    for n, dtype in ((24, torch.float32), (300, torch.bfloat16), (301, torch.bfloat16), (513, torch.float64), (5000, torch.float32), (20000, torch.float16)):
+        scores = torch.randn(9, n).to(dtype) * 4
+        scores[0, : n // 2] = -inf
+        scores[1] = -inf
+        scores[2, n // 3], scores[3, n // 2], scores[4, n - 1] = inf, nan, 80
+        scores[5], scores[6, 0], scores[7] = -3, 60, scores[7].sort().values
+        place = torch.randint(0, n, (9, 1))
+        yield pick, (scores, place)
+        yield pick, (scores[:3], place[:3])
+        yield lambda a: torch.softmax(a, -1).amax(-1), (scores,)
+    for m, n, dtype in ((5, 40001, torch.bfloat16), (5, 40000, torch.float32)):
+        scores = torch.randn(m, n).to(dtype) * 3
+        scores[0, :100], scores[1] = -inf, -inf
+        yield lambda a: torch.softmax(a, -1), (scores,)
+        yield lambda a: torch.log_softmax(a, -1), (scores,)
+
+
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "pointwise": pointwise,
     "rows float32": lambda: rows(torch.float32),
@@ -185,6 +211,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "transposes": transposes,
     "short axes": short_axes,
     "reads": reads,
+    "online": online,
 }
 
 
@@ -197,7 +224,7 @@ def test_family(family: str) -> None:
 
 def test_all_forms_were_reached() -> None:
     measured("emulated_schedule_kernels", len(kernels))
-    wanted = {"pointwise", "interleave", "transpose", "transpose packs", "reduction inner", "reduction inner split", "reduction columns", "reduction columns split", "reduction columns short", "reduction columns short split",
-              "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner cluster refilled", "normalization inner multipass", "normalization columns",
+    wanted = {"pointwise", "interleave", "transpose", "transpose packs", "reduction inner", "reduction inner split", "reduction inner online", "reduction inner split online", "reduction columns", "reduction columns split", "reduction columns short", "reduction columns short split",
+              "normalization inner warp", "normalization inner block", "normalization inner cluster", "normalization inner cluster refilled", "normalization inner multipass", "normalization inner multipass online", "normalization columns",
               "normalization inner warp columns", "normalization inner block columns", "normalization inner cluster columns"}
     assert wanted <= seen, f"not reached: {sorted(wanted - seen)} (reached: {sorted(seen)})"

@@ -1,4 +1,4 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 00), unroll 2, threads 128, inner multipass, 64 threads a row x 2 rows, 1 vectors a thread, split 1, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 00), unroll 2, threads 128, inner multipass, 64 threads a row x 2 rows, 1 vectors a thread, split 1, cluster 1, grain 1
 struct Params {
   void* ptr[3];
   long long n[4];

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 0), unroll 4, threads 256, inner multipass, 256 threads a row x 1 rows, 1 vectors a thread, split 528, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 0), unroll 4, threads 256, inner multipass, 256 threads a row x 1 rows, 1 vectors a thread, split 528, cluster 1, grain 1
 struct Params {
   void* ptr[3];
   long long n[5];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_006eec49(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_ff3ae0cb(const FXF_PARAM Params p) {
   fxf_let_next_begin();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
@@ -19,31 +19,29 @@ FXF_KERNEL(256) fxfuser_reduction_006eec49(const FXF_PARAM Params p) {
   const bool live = true;
   const int length = row_length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   const int chunk = (length / 4 + split - 1) / split * 4;
   const int low = slab * chunk, high = low + chunk < length ? low + chunk : length;
-  fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
+  float part1[4];
+  FXF_UNROLL for (int e = 0; e < 4; ++e) part1[e] = 0.0f;
   #pragma unroll 4
   for (int at = low + (int)lane * 4; live && at < high; at += 1024) {
     const int i0 = at;
     const auto x0 = fxf_load<4>(in0 + i0);
-    float part1[4];
-    FXF_UNROLL for (int e = 0; e < 4; ++e) part1[e] = 0.0f;
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
       const float v0 = fxf_get(x0, e);
       part1[e] = part1[e] + (v0);
     }
-    acc1 = join1(acc1, fxf_sum<float>{fxf_fold_parts<4>(part1, fold1), 0});
   }
-  typedef fxf_sum<float> state1;
+  float acc1 = fxf_fold_parts<4>(part1, fold1);
+  typedef float state1;
   FXF_SHARED(state1, scratch1, 8);
-  fxf_post_warp(acc1, scratch1, join1);
+  fxf_post_warp(acc1, scratch1, fold1);
   fxf_barrier();
-  acc1 = fxf_fold_warps<256>(acc1, scratch1, join1);
-  if (live && lane == 0) fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + row * split + slab, acc1);
+  acc1 = fxf_fold_warps<256>(acc1, scratch1, fold1);
+  if (live && lane == 0) fxf_put_partial((float*)(workspace + partial1) + row * split + slab, acc1);
 }
-FXF_KERNEL(256) fxfuser_reduction_006eec49_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_ff3ae0cb_finish(const FXF_PARAM Params p) {
   fxf_await_previous();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
@@ -57,24 +55,23 @@ FXF_KERNEL(256) fxfuser_reduction_006eec49_finish(const FXF_PARAM Params p) {
   const int row = (int)fxf_block() * 1 + fxf_thread() / 256;
   const bool live = row < rows;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
-  fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
-  fxf_sum<float> part1[4];
+  float acc1 = 0.0f;
+  float part1[4];
   FXF_UNROLL for (int u = 0; u < 4; ++u) part1[u] = acc1;
   for (int first = lane; live && first < split; first += 1024) {
     FXF_UNROLL
     for (int u = 0; u < 4; ++u) {
       const int slab = first + u * 256;
-      if (slab < split) part1[u] = join1(part1[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial1) + row * split + slab));
+      if (slab < split) part1[u] = fold1(part1[u], fxf_get_fresh((const float*)(workspace + partial1) + row * split + slab));
     }
   }
-  acc1 = fxf_fold_parts<4>(part1, join1);
-  typedef fxf_sum<float> state1;
+  acc1 = fxf_fold_parts<4>(part1, fold1);
+  typedef float state1;
   FXF_SHARED(state1, scratch1, 8);
-  fxf_post_warp(acc1, scratch1, join1);
+  fxf_post_warp(acc1, scratch1, fold1);
   fxf_barrier();
-  acc1 = fxf_fold_warps<256>(acc1, scratch1, join1);
-  const float v1 = (float)(fxf_total(acc1));
+  acc1 = fxf_fold_warps<256>(acc1, scratch1, fold1);
+  const float v1 = (float)(acc1);
   if (live && lane == 0) {
     fxf_put(out0, 0, v1);
   }

@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 32, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 1), unroll 8, threads 256, columns multipass, 32 threads a row x 8 rows, 1 vectors a thread, split 32, cluster 1, grain 1
 struct Params {
   void* ptr[3];
   long long n[8];
 };
 
-FXF_KERNEL(256) fxfuser_reduction_4a9b9bea(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_04f013fa(const FXF_PARAM Params p) {
   fxf_let_next_begin();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
@@ -21,9 +21,8 @@ FXF_KERNEL(256) fxfuser_reduction_4a9b9bea(const FXF_PARAM Params p) {
   const bool live = i1 < size1;
   const int length = column_length;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
-  fxf_sum<float> acc1[4];
-  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fxf_sum<float>{0.0f, 0};
+  float acc1[4];
+  FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = 0.0f;
   {
     int first = slab * 64 + deep;
     for (; live && first + 56 < length; first += split * 64) {
@@ -46,7 +45,7 @@ FXF_KERNEL(256) fxfuser_reduction_4a9b9bea(const FXF_PARAM Params p) {
           run1[e * 8 + u] = run1[e * 8 + u] + (v0);
         }
       }
-      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
     }
     if (live && first < length) {
       fxf_pack<float, 4> x0[8];
@@ -70,25 +69,25 @@ FXF_KERNEL(256) fxfuser_reduction_4a9b9bea(const FXF_PARAM Params p) {
           }
         }
       }
-      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = join1(acc1[e], fxf_sum<float>{fxf_fold_parts<8>(run1 + e * 8, fold1), 0});
+      FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = fold1(acc1[e], fxf_fold_parts<8>(run1 + e * 8, fold1));
     }
   }
-  typedef fxf_sum<float> state1;
+  typedef float state1;
   FXF_SHARED(state1, scratch1, 1024);
   FXF_UNROLL for (int e = 0; e < 4; ++e) FXF_PLACE(scratch1, (deep * 4 + e) * 32 + lane, acc1[e]);
   fxf_barrier();
-  for (int e = deep; e < 4; e += 8) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<8>(scratch1, e * 32 + lane, 128, join1));
+  for (int e = deep; e < 4; e += 8) FXF_PLACE(scratch1, e * 32 + lane, fxf_fold_column<8>(scratch1, e * 32 + lane, 128, fold1));
   fxf_barrier();
   FXF_UNROLL for (int e = 0; e < 4; ++e) acc1[e] = FXF_TAKE(scratch1, e * 32 + lane);
   if (live && deep == 0) {
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
       const int cell = (0 * size1 + (i1 + e)) * split + slab;
-      fxf_put_partial((fxf_sum<float>*)(workspace + partial1) + cell, acc1[e]);
+      fxf_put_partial((float*)(workspace + partial1) + cell, acc1[e]);
     }
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_4a9b9bea_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_04f013fa_finish(const FXF_PARAM Params p) {
   fxf_await_previous();
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
@@ -107,20 +106,19 @@ FXF_KERNEL(256) fxfuser_reduction_4a9b9bea_finish(const FXF_PARAM Params p) {
   const int here = live ? row : 0;
   const int i1 = here;
   const auto fold1 = [](float a, float b) { return (float)(a + b); };
-  const auto join1 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
-  fxf_sum<float> acc1 = fxf_sum<float>{0.0f, 0};
-  fxf_sum<float> part1[4];
+  float acc1 = 0.0f;
+  float part1[4];
   FXF_UNROLL for (int u = 0; u < 4; ++u) part1[u] = acc1;
   for (int first = lane; live && first < split; first += 128) {
     FXF_UNROLL
     for (int u = 0; u < 4; ++u) {
       const int slab = first + u * 32;
-      if (slab < split) part1[u] = join1(part1[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial1) + row * split + slab));
+      if (slab < split) part1[u] = fold1(part1[u], fxf_get_fresh((const float*)(workspace + partial1) + row * split + slab));
     }
   }
-  acc1 = fxf_fold_parts<4>(part1, join1);
-  acc1 = fxf_fold_lanes<32>(acc1, join1);
-  const float v1 = (float)(fxf_total(acc1));
+  acc1 = fxf_fold_parts<4>(part1, fold1);
+  acc1 = fxf_fold_lanes<32>(acc1, fold1);
+  const float v1 = (float)(acc1);
   if (live && lane == 0) {
     fxf_put(out0, i1, v1);
   }

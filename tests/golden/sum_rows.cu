@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 4 (inputs 1, outputs 0), unroll 4, threads 128, inner multipass, 32 threads a row x 4 rows, 1 vectors a thread, split 1, cluster 1, compensated sums, grain 1
+// reduction: index 32 bits, vector 4 (inputs 1, outputs 0), unroll 4, threads 128, inner multipass, 32 threads a row x 4 rows, 1 vectors a thread, split 1, cluster 1, grain 1
 struct Params {
   void* ptr[2];
   long long n[4];
 };
 
-FXF_KERNEL(128) fxfuser_reduction_bd6c3fd8(const FXF_PARAM Params p) {
+FXF_KERNEL(128) fxfuser_reduction_417d02f5(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   const int rows = (int)p.n[0];
@@ -18,24 +18,22 @@ FXF_KERNEL(128) fxfuser_reduction_bd6c3fd8(const FXF_PARAM Params p) {
   const int i0 = here;
   const int length = row_length;
   const auto fold2 = [](float a, float b) { return (float)(a + b); };
-  const auto join2 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
-  fxf_sum<float> acc2 = fxf_sum<float>{0.0f, 0};
+  float part2[4];
+  FXF_UNROLL for (int e = 0; e < 4; ++e) part2[e] = 0.0f;
   #pragma unroll 4
   for (int at = (int)lane * 4; live && at < length; at += 128) {
     const int i1 = at;
     const auto x0 = fxf_load<4>(in0 + i0 * e0_stride0 + i1);
-    float part2[4];
-    FXF_UNROLL for (int e = 0; e < 4; ++e) part2[e] = 0.0f;
     FXF_UNROLL
     for (int e = 0; e < 4; ++e) {
       const float v0 = fxf_get(x0, e);
       const float v1 = v0 * v0;  // mul
       part2[e] = part2[e] + (v1);
     }
-    acc2 = join2(acc2, fxf_sum<float>{fxf_fold_parts<4>(part2, fold2), 0});
   }
-  acc2 = fxf_fold_lanes<32>(acc2, join2);
-  const float v2 = (float)(fxf_total(acc2));  // sum
+  float acc2 = fxf_fold_parts<4>(part2, fold2);
+  acc2 = fxf_fold_lanes<32>(acc2, fold2);
+  const float v2 = (float)(acc2);  // sum
   if (live && lane == 0) {
     fxf_put(out0, i0, v2);
   }

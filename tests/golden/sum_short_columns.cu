@@ -1,10 +1,10 @@
-// reduction: index 32 bits, vector 8 (inputs 10, outputs 0), unroll 8, threads 256, columns multipass, 14 threads a row x 18 rows, 1 vectors a thread, split 227, cluster 1, compensated sums, 16 rows side by side, 2 blocks an SM, grain 1
+// reduction: index 32 bits, vector 8 (inputs 10, outputs 0), unroll 8, threads 256, columns multipass, 14 threads a row x 18 rows, 1 vectors a thread, split 227, cluster 1, 16 rows side by side, 2 blocks an SM, grain 1
 struct Params {
   void* ptr[4];
   long long n[6];
 };
 
-FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
+FXF_KERNEL(256, 2) fxfuser_reduction_89668d63(const FXF_PARAM Params p) {
   fxf_let_next_begin();
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
@@ -18,7 +18,6 @@ FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
   const int lane = fxf_thread() % 14, deep = fxf_thread() / 14;
   const int length = column_length, groups = length / 16;
   const auto fold3 = [](float a, float b) { return (float)(a + b); };
-  const auto join3 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
   float r1[8];
   FXF_UNROLL
   for (int e = 0; e < 8; ++e) {
@@ -26,8 +25,8 @@ FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
     const float v1 = fxf_get(in1, i1);
     r1[e] = v1;
   }
-  fxf_sum<float> acc3[8];
-  FXF_UNROLL for (int e = 0; e < 8; ++e) acc3[e] = fxf_sum<float>{0.0f, 0};
+  float acc3[8];
+  FXF_UNROLL for (int e = 0; e < 8; ++e) acc3[e] = 0.0f;
   {
     int first = slab * 144 + deep;
     for (; deep < 18 && first + 126 < groups; first += split * 144) {
@@ -53,7 +52,7 @@ FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
           run3[e * 8 + u] = run3[e * 8 + u] + (v2);
         }
       }
-      FXF_UNROLL for (int e = 0; e < 8; ++e) acc3[e] = join3(acc3[e], fxf_sum<float>{fxf_fold_parts<8>(run3 + e * 8, fold3), 0});
+      FXF_UNROLL for (int e = 0; e < 8; ++e) acc3[e] = fold3(acc3[e], fxf_fold_parts<8>(run3 + e * 8, fold3));
     }
     if (deep < 18 && first < groups) {
       fxf_pack<fxf_bfloat16, 8> x0[8];
@@ -80,7 +79,7 @@ FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
           }
         }
       }
-      FXF_UNROLL for (int e = 0; e < 8; ++e) acc3[e] = join3(acc3[e], fxf_sum<float>{fxf_fold_parts<8>(run3 + e * 8, fold3), 0});
+      FXF_UNROLL for (int e = 0; e < 8; ++e) acc3[e] = fold3(acc3[e], fxf_fold_parts<8>(run3 + e * 8, fold3));
     }
   }
   if (slab == 0 && deep == 0) {
@@ -93,25 +92,25 @@ FXF_KERNEL(256, 2) fxfuser_reduction_40f9502c(const FXF_PARAM Params p) {
         const float v0 = fxf_get(in0, i0 * e0_stride0 + i1);
         const float v2 = v0 * r1[e];  // mul
         last3 = last3 + (v2);
-        acc3[e] = join3(acc3[e], fxf_sum<float>{last3, 0});
+        acc3[e] = fold3(acc3[e], last3);
       }
     }
   }
-  typedef fxf_sum<float> state3;
+  typedef float state3;
   FXF_SHARED(state3, scratch3, 2016);
   if (deep < 18) {
     FXF_UNROLL for (int e = 0; e < 8; ++e) FXF_PLACE(scratch3, deep * 112 + lane * 8 + e, acc3[e]);
   }
   fxf_barrier();
-  for (int j = fxf_thread(); j < 112; j += 256) FXF_PLACE(scratch3, j, fxf_fold_column<18>(scratch3, j, 112, join3));
+  for (int j = fxf_thread(); j < 112; j += 256) FXF_PLACE(scratch3, j, fxf_fold_column<18>(scratch3, j, 112, fold3));
   fxf_barrier();
   if (fxf_thread() < 7) {
     const int i1 = fxf_thread();
     const int cell = i1 * split + slab;
-    fxf_put_partial((fxf_sum<float>*)(workspace + partial3) + cell, fxf_fold_column<16>(scratch3, i1, 7, join3));
+    fxf_put_partial((float*)(workspace + partial3) + cell, fxf_fold_column<16>(scratch3, i1, 7, fold3));
   }
 }
-FXF_KERNEL(256) fxfuser_reduction_40f9502c_finish(const FXF_PARAM Params p) {
+FXF_KERNEL(256) fxfuser_reduction_89668d63_finish(const FXF_PARAM Params p) {
   fxf_await_previous();
   const fxf_bfloat16* __restrict__ in0 = (const fxf_bfloat16*)p.ptr[0];
   const fxf_bfloat16* __restrict__ in1 = (const fxf_bfloat16*)p.ptr[1];
@@ -129,24 +128,23 @@ FXF_KERNEL(256) fxfuser_reduction_40f9502c_finish(const FXF_PARAM Params p) {
   const int here = live ? row : 0;
   const int i1 = here;
   const auto fold3 = [](float a, float b) { return (float)(a + b); };
-  const auto join3 = [](fxf_sum<float> a, fxf_sum<float> b) { return fxf_join(a, b); };
-  fxf_sum<float> acc3 = fxf_sum<float>{0.0f, 0};
-  fxf_sum<float> part3[4];
+  float acc3 = 0.0f;
+  float part3[4];
   FXF_UNROLL for (int u = 0; u < 4; ++u) part3[u] = acc3;
   for (int first = lane; live && first < split; first += 256) {
     FXF_UNROLL
     for (int u = 0; u < 4; ++u) {
       const int slab = first + u * 64;
-      if (slab < split) part3[u] = join3(part3[u], fxf_get_fresh((const fxf_sum<float>*)(workspace + partial3) + row * split + slab));
+      if (slab < split) part3[u] = fold3(part3[u], fxf_get_fresh((const float*)(workspace + partial3) + row * split + slab));
     }
   }
-  acc3 = fxf_fold_parts<4>(part3, join3);
-  typedef fxf_sum<float> state3;
+  acc3 = fxf_fold_parts<4>(part3, fold3);
+  typedef float state3;
   FXF_SHARED(state3, scratch3, 8);
-  fxf_post_warp(acc3, scratch3, join3);
+  fxf_post_warp(acc3, scratch3, fold3);
   fxf_barrier();
-  acc3 = fxf_fold_warps<64>(acc3, scratch3, join3);
-  const float v3 = (float)(fxf_total(acc3));
+  acc3 = fxf_fold_warps<64>(acc3, scratch3, fold3);
+  const float v3 = (float)(acc3);
   if (live && lane == 0) {
     fxf_put(out0, i1, v3);
   }

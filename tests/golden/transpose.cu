@@ -1,10 +1,10 @@
-// transpose: index 32 bits, vector 4 (inputs 0, outputs 1), unroll 1, threads 256, tile 32 along axis 0, inputs 0 by 4, grain 1
+// transpose: index 32 bits, vector 4 (inputs 0, outputs 1), unroll 1, threads 128, tile 32 along axis 0, inputs 0 by 4, grain 1
 struct Params {
   void* ptr[2];
   long long n[6];
 };
 
-FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
+FXF_KERNEL(128) fxfuser_transpose_f237aa38(const FXF_PARAM Params p) {
   const float* __restrict__ in0 = (const float*)p.ptr[0];
   float* __restrict__ out0 = (float*)p.ptr[1];
   const int tiles_across = (int)p.n[0];
@@ -20,10 +20,10 @@ FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
   typedef fxf_pack<float, 1> word0;
   FXF_SHARED(word0, tile0, 1056);
   if (whole) {
-    fxf_pack<float, 4> x0[1];
+    fxf_pack<float, 4> x0[2];
     FXF_UNROLL
-    for (int u = 0; u < 1; ++u) {
-      const int at = fxf_thread() + u * 256;
+    for (int u = 0; u < 2; ++u) {
+      const int at = fxf_thread() + u * 128;
       const int fast = at % 8, slow = at / 8;
       const int i1 = first_across + slow;
       const int i0 = first_down + fast * 4;
@@ -32,8 +32,8 @@ FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
       }
     }
     FXF_UNROLL
-    for (int u = 0; u < 1; ++u) {
-      const int at = fxf_thread() + u * 256;
+    for (int u = 0; u < 2; ++u) {
+      const int at = fxf_thread() + u * 128;
       const int fast = at % 8, slow = at / 8;
       const int i1 = first_across + slow;
       const int i0 = first_down + fast * 4;
@@ -46,10 +46,10 @@ FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
     }
   }
   else {
-    fxf_pack<float, 4> x0[1];
+    fxf_pack<float, 4> x0[2];
     FXF_UNROLL
-    for (int u = 0; u < 1; ++u) {
-      const int at = fxf_thread() + u * 256;
+    for (int u = 0; u < 2; ++u) {
+      const int at = fxf_thread() + u * 128;
       const int fast = at % 8, slow = at / 8;
       const int i1 = first_across + slow;
       const int i0 = first_down + fast * 4;
@@ -58,8 +58,8 @@ FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
       }
     }
     FXF_UNROLL
-    for (int u = 0; u < 1; ++u) {
-      const int at = fxf_thread() + u * 256;
+    for (int u = 0; u < 2; ++u) {
+      const int at = fxf_thread() + u * 128;
       const int fast = at % 8, slow = at / 8;
       const int i1 = first_across + slow;
       const int i0 = first_down + fast * 4;
@@ -74,8 +74,8 @@ FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
   fxf_barrier();
   if (whole) {
     FXF_UNROLL
-    for (int u = 0; u < 1; ++u) {
-      const int at = fxf_thread() + u * 256;
+    for (int u = 0; u < 2; ++u) {
+      const int at = fxf_thread() + u * 128;
       const int fast = at % 8 + at / 32 % 1 * 8, slow = at / 8 % 4 + at / 32 * 4;
       const int i1 = first_across + fast * 4;
       const int i0 = first_down + slow * 1;
@@ -100,8 +100,8 @@ FXF_KERNEL(256) fxfuser_transpose_e6423a66(const FXF_PARAM Params p) {
   }
   else {
     FXF_UNROLL
-    for (int u = 0; u < 1; ++u) {
-      const int at = fxf_thread() + u * 256;
+    for (int u = 0; u < 2; ++u) {
+      const int at = fxf_thread() + u * 128;
       const int fast = at % 8 + at / 32 % 1 * 8, slow = at / 8 % 4 + at / 32 * 4;
       const int i1 = first_across + fast * 4;
       const int i0 = first_down + slow * 1;

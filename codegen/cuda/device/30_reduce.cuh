@@ -33,6 +33,28 @@ FXF_INLINE fxf_sum<T> fxf_settle(fxf_sum<T> sum) {
   return fxf_sum<T>{value, fxf_isfinite(value) ? (sum.value - (value - other)) + (sum.lost - other) : (T)0};
 }
 
+// A maximum, and the sum of exp(x - top) over the values x that it is the maximum of. Of a maximum that is infinite the differences are
+// no numbers, nor is the sum; until something larger than -inf comes it is 0.
+template <class T>
+struct fxf_online {
+  T top;
+  T sum;
+};
+// exp(x) of x <= 0 for a sum whose largest term is 1: what is too small to have an exponent does not count, and an error of the argument
+// weighs the less the larger it is.
+FXF_INLINE float fxf_exp_below(float x) { return fxf_flushing_exp2(x * 1.4426950408889634f); }
+FXF_INLINE double fxf_exp_below(double x) { return exp(x); }
+template <class T>
+FXF_INLINE fxf_online<T> fxf_join(fxf_online<T> a, fxf_online<T> b) {
+  const T top = fxf_max(a.top, b.top);
+  const T mine = a.top == top ? a.sum : a.sum * fxf_exp_below(a.top - top), other = b.top == top ? b.sum : b.sum * fxf_exp_below(b.top - top);
+  return fxf_online<T>{top, mine + other};
+}
+template <class T>
+FXF_INLINE T fxf_total(fxf_online<T> state) {
+  return fxf_isinf(state.top) ? state.top - state.top : state.sum;
+}
+
 // Over groups of `Lanes` neighbouring lanes of a warp, a power of two: all lanes get the result.
 template <int Lanes, class A, class Fold>
 FXF_INLINE A fxf_fold_lanes(A mine, Fold fold) {
@@ -60,6 +82,17 @@ template <int N, class A, class Fold>
 FXF_INLINE A fxf_fold_parts(const A* part, Fold fold) {
   if constexpr (N == 1) return part[0];
   else return fold(fxf_fold_parts<N / 2>(part, fold), fxf_fold_parts<N - N / 2>(part + N / 2, fold));
+}
+// N values into a maximum and its sum.
+template <int N, class T>
+FXF_INLINE fxf_online<T> fxf_take_online(fxf_online<T> state, const T* values) {
+  const T top = fxf_max(state.top, fxf_fold_parts<N>(values, [](T a, T b) { return fxf_max(a, b); }));
+  const T base = fxf_isinf(top) ? (T)0 : top;
+  T below[N];
+  FXF_UNROLL
+  for (int e = 0; e < N; ++e) below[e] = fxf_exp_below(values[e] - base);
+  const T before = state.top == top ? state.sum : state.sum * fxf_exp_below(state.top - base);
+  return fxf_online<T>{top, before + fxf_fold_parts<N>(below, [](T a, T b) { return a + b; })};
 }
 template <int N, class Get, class Fold>
 FXF_INLINE auto fxf_fold_indexed(const Get& get, int first, int step, Fold fold) {
