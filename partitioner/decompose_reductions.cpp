@@ -1,5 +1,6 @@
 // Variances, norms and arg reductions.
 
+#include <algorithm>
 #include <cmath>
 
 #include "partitioner/decompose_builder.h"
